@@ -1,0 +1,26 @@
+/*
+ * Arena -- memory of one batch: allocated piece by piece, given back at once.
+ * arena_reset keeps one block, so a steady stream of batches allocates nothing.
+ */
+#ifndef HOST_BASE_ARENA_H
+#define HOST_BASE_ARENA_H
+
+#include "base/text.h"
+
+struct arena_block; /* base/arena.c */
+
+struct arena {
+    struct arena_block *block; /* current block; older ones are chained */
+    size_t used;               /* bytes handed out since the last reset */
+};
+
+#define ARENA_EMPTY ((struct arena){NULL, 0})
+
+void *arena_alloc(struct arena *arena, size_t size); /* aligned, not zeroed */
+void *arena_alloc_zero(struct arena *arena, size_t size);
+struct text arena_copy(struct arena *arena, struct text text); /* adds a NUL */
+const char *arena_string(struct arena *arena, struct text text);
+void arena_reset(struct arena *arena);
+void arena_free(struct arena *arena);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * Clock -- times are int64 microseconds since 1970 in UTC; durations are
+ * int64 microseconds. Leases are judged by the database clock, never by this.
+ */
+#ifndef HOST_BASE_CLOCK_H
+#define HOST_BASE_CLOCK_H
+
+#include "base/status.h"
+#include "base/text.h"
+
+#include <stdint.h>
+
+#define CLOCK_TEXT_SIZE 28 /* YYYY-MM-DDTHH:MM:SS.ffffffZ and a NUL */
+#define CLOCK_SECOND    INT64_C(1000000)
+
+/** The host's wall clock, shifted for tests (clock_offset). */
+struct clock {
+    int64_t offset_us;
+};
+
+int64_t clock_now(const struct clock *clock);
+
+/** For time limits and rates; unrelated to the wall clock. */
+int64_t clock_monotonic(void);
+
+/** YYYY-MM-DDTHH:MM:SS.ffffffZ; years 0000 to 9999 only. */
+void clock_format(int64_t time_us, char out[CLOCK_TEXT_SIZE]);
+
+/**
+ * RFC 3339 with any offset, normalised to UTC. INVALID (with the reason) for
+ * anything else: a leap second, more than six fractional digits that are not
+ * zero, a date that does not exist.
+ */
+enum status clock_parse(struct text t, int64_t *time_us, struct diag *diag)
+    MUST_CHECK;
+
+/** "250ms", "10s", "5m", "2h", "7d", "1.5s" or a bare number of seconds. */
+enum status clock_parse_duration(struct text t, int64_t *us, struct diag *diag)
+    MUST_CHECK;
+
+/** "64MiB", "1GiB", "512KiB", "10MB", "100" (bytes). */
+enum status clock_parse_size(struct text t, int64_t *bytes, struct diag *diag)
+    MUST_CHECK;
+
+#endif

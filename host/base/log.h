@@ -1,0 +1,42 @@
+/*
+ * Log -- lines on standard error: text on a terminal, logfmt or JSON
+ * otherwise. Payloads are never logged.
+ */
+#ifndef HOST_BASE_LOG_H
+#define HOST_BASE_LOG_H
+
+#include "base/clock.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_format { LOG_TEXT, LOG_LOGFMT, LOG_JSON };
+
+struct log {
+    FILE *out; /* NULL: nothing is written */
+    enum log_level level;
+    enum log_format format;
+    const struct clock *clock;
+};
+
+/** What a line is about; unused fields are NULL or 0. */
+struct log_about {
+    const char *consumer;
+    const char *topic;
+    int64_t position;       /* 0: none */
+    const char *message_id; /* text form */
+    const char *fields;     /* more logfmt pairs, already encoded, or NULL */
+};
+
+void log_write(const struct log *log, enum log_level level,
+               const struct log_about *about, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+/** "debug", "info", "warn", "error"; false for another word. */
+bool log_parse_level(const char *word, enum log_level *level);
+/** "text", "logfmt", "json"; false for another word. */
+bool log_parse_format(const char *word, enum log_format *format);
+
+#endif

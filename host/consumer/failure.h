@@ -1,0 +1,27 @@
+/*
+ * Failure -- why one message could not be applied: kept in the undelivered
+ * row (failure_reason, at most 1,000 characters), shown by `status`.
+ */
+#ifndef HOST_CONSUMER_FAILURE_H
+#define HOST_CONSUMER_FAILURE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+#define FAILURE_REASON_CHARS 1000
+#define FAILURE_REASON_SIZE  (4 * FAILURE_REASON_CHARS + 1)
+
+/** Plain data. The reason is valid UTF-8 without NUL, cut between characters:
+ * "class: message", with script and line inside. */
+struct failure {
+    bool permanent; /* moontide.permanent: the budget is spent at once */
+    char reason[FAILURE_REASON_SIZE];
+};
+
+/** Fills `failure`. `class` is one word of: error, timeout, memory, sql,
+ * unique, state, key, decode, revision, limit. */
+void failure_set(struct failure *failure, bool permanent, const char *class,
+                 const char *format, ...) PRINTF_LIKE(4, 5);
+
+#endif

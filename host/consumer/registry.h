@@ -1,0 +1,72 @@
+/*
+ * Registry -- the row of a consumer in CONSUMERS: its id, state and epoch.
+ * Every change of state is one write of that row.
+ */
+#ifndef HOST_CONSUMER_REGISTRY_H
+#define HOST_CONSUMER_REGISTRY_H
+
+#include "base/uuid.h"
+#include "db/catalog.h"
+#include "db/db.h"
+
+/** States as stored; RUNNING is NULL. */
+enum consumer_state {
+    CONSUMER_RUNNING,
+    CONSUMER_PAUSED,
+    CONSUMER_HALTED,
+    CONSUMER_REBUILDING,
+};
+
+enum halt_reason {
+    HALT_NONE,
+    HALT_MISSING_HISTORY,
+    HALT_APPLY_ERROR,
+    HALT_DECLARATION_CHANGED,
+};
+
+#define CONSUMER_TYPE_PROJECTION "projection"
+
+/** Names one consumer. Strings are borrowed. */
+struct consumer_name {
+    const char *type;
+    const char *name;
+};
+
+struct consumer_row {
+    bool exists;
+    char id[UUID_TEXT_LEN + 1];
+    enum consumer_state state;
+    enum halt_reason halt_reason;
+    int64_t epoch; /* 0: never rebuilt (NULL) */
+    int64_t state_since;
+};
+
+const char *consumer_state_word(enum consumer_state state); /* "RUNNING" ... */
+const char *halt_reason_word(enum halt_reason reason); /* "" for NONE */
+
+/** Reads the row; row->exists is false when there is none. */
+enum status registry_read(struct db *db, const struct catalog *catalog,
+                          const struct consumer_name *name,
+                          struct consumer_row *row,
+                          struct diag *diag) MUST_CHECK;
+
+/**
+ * Makes row and checkpoints (all partitions, position NULL) where they are
+ * missing, in the caller's transaction. REFUSED when the database would not
+ * tell the name from an existing one.
+ */
+enum status registry_subscribe(struct db *db, const struct catalog *catalog,
+                               const struct consumer_name *name,
+                               const char *source, int partitions,
+                               struct uuid_source *ids, int64_t now_us,
+                               struct consumer_row *row,
+                               struct diag *diag) MUST_CHECK;
+
+/** Queues the change of state and reason. */
+enum status registry_set_state(struct db *db, const struct catalog *catalog,
+                               const struct consumer_row *row,
+                               enum consumer_state state,
+                               enum halt_reason reason, int64_t now_us,
+                               struct diag *diag) MUST_CHECK;
+
+#endif

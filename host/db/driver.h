@@ -1,0 +1,108 @@
+/*
+ * Driver -- what one dialect has to provide. A driver is a constant table with
+ * every slot filled; db/db.c is its only caller and keeps transaction depth,
+ * queue and sticky failure, so a driver keeps only its session.
+ *
+ * The queue reaches a driver as an array (struct db_queued), at once: a driver
+ * with a pipeline sends it together with whatever follows.
+ */
+#ifndef HOST_DB_DRIVER_H
+#define HOST_DB_DRIVER_H
+
+#include "db/db.h"
+#include "db/shape.h"
+
+struct db_session; /* each driver's own */
+
+struct db_queued {
+    bool bulk;
+    enum db_bulk what; /* bulk */
+    const struct db_table *table;
+    const struct db_value *values; /* rows, or the statement's parameters */
+    size_t count;                  /* rows, or number of parameters */
+    struct db_sql sql;             /* not bulk */
+    int64_t expect;
+    int64_t tag;
+};
+
+enum db_end { DB_END_NONE, DB_END_COMMIT };
+
+struct db_driver {
+    const char *name; /* also the folder under sql/ */
+    unsigned can;
+    /** True if this driver takes the URL. */
+    bool (*accepts)(const char *url);
+
+    enum status (*connect)(const struct db_options *options,
+                           struct db_session **session, struct diag *diag);
+    void (*disconnect)(struct db_session *session);
+    enum status (*reconnect)(struct db_session *session, struct diag *diag);
+
+    enum status (*begin)(struct db_session *session, bool write,
+                         struct diag *diag);
+    /** Runs the queue in order, then commits when `end` says so. When a
+     * statement fails the rest is not run and *failed is its index. */
+    enum status (*run)(struct db_session *session,
+                       const struct db_queued *queue, size_t count,
+                       enum db_end end, size_t *failed, struct diag *diag);
+    /** False when the session is unusable and must be reconnected. */
+    bool (*rollback)(struct db_session *session);
+    /** `depth` (1..) names the savepoint. */
+    enum status (*savepoint)(struct db_session *session, int depth,
+                             struct diag *diag);
+    enum status (*rollback_to)(struct db_session *session, int depth,
+                               struct diag *diag);
+    enum status (*release)(struct db_session *session, int depth,
+                           struct diag *diag);
+
+    enum status (*execute)(struct db_session *session,
+                           const struct db_sql *sql,
+                           const struct db_value *params, size_t nparams,
+                           int64_t *affected, struct diag *diag);
+    enum status (*query)(struct db_session *session, const struct db_sql *sql,
+                         const struct db_value *params, size_t nparams,
+                         struct db_rows **rows, struct diag *diag);
+    enum status (*lookup)(struct db_session *session,
+                          const struct db_table *table,
+                          const struct text *keys, size_t nkeys,
+                          db_lookup_fn fn, void *arg, struct diag *diag);
+    enum status (*script)(struct db_session *session, struct text script,
+                          enum db_origin origin, struct diag *diag);
+    enum status (*now)(struct db_session *session, int64_t *now_us,
+                       struct diag *diag);
+    int64_t (*round_trips)(const struct db_session *session);
+
+    enum status (*create_table)(struct db_session *session,
+                                const struct db_shape *shape,
+                                struct diag *diag);
+    enum status (*describe_table)(struct db_session *session, const char *name,
+                                  struct arena *arena, struct db_shape *shape,
+                                  bool *exists, struct diag *diag);
+    /** Appends the CREATE statements of a shape to `out`. */
+    void (*print_table)(const struct db_shape *shape, struct buffer *out);
+    /** NULL when `actual` holds every value of `wanted`, else what it is. */
+    const char *(*column_fits)(const struct db_shape_column *wanted,
+                               const struct db_shape_column *actual);
+
+    /* An open result; struct db_rows starts with a pointer to its driver. */
+    enum status (*next)(struct db_rows *rows, bool *more, struct diag *diag);
+    void (*rows_close)(struct db_rows *rows);
+    size_t (*columns)(const struct db_rows *rows);
+    const char *(*column_name)(const struct db_rows *rows, size_t column);
+    enum db_type (*column_type)(const struct db_rows *rows, size_t column);
+    int64_t (*get_int64)(struct db_rows *rows, size_t column);
+    double (*get_double)(struct db_rows *rows, size_t column);
+    bool (*get_bool)(struct db_rows *rows, size_t column);
+    struct text (*get_text)(struct db_rows *rows, size_t column);
+    int64_t (*get_timestamp)(struct db_rows *rows, size_t column);
+    struct uuid (*get_uuid)(struct db_rows *rows, size_t column);
+};
+
+struct db_rows {
+    const struct db_driver *driver;
+    struct db *db; /* set by db/db.c: a failing row dooms its transaction */
+};
+
+extern const struct db_driver db_sqlite_driver;
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Declaration -- what a script declares, in C. Built by script/declare.c from
+ * the checked Lua table; immutable and owned by the script until it closes.
+ */
+#ifndef HOST_MODEL_DECLARATION_H
+#define HOST_MODEL_DECLARATION_H
+
+#include "base/text.h"
+#include "db/shape.h"
+#include "schema/query_table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum declaration_kind {
+    DECLARATION_PROJECTION,     /* keyed: state per key in a query table */
+    DECLARATION_SQL_PROJECTION, /* writes tables of its own through ctx */
+};
+
+/** Type of a declared field, for columns and for the check of values. */
+enum field_type {
+    FIELD_TEXT,
+    FIELD_INTEGER,
+    FIELD_DOUBLE,
+    FIELD_DECIMAL,
+    FIELD_BOOLEAN,
+    FIELD_DATE,
+    FIELD_TIME,
+    FIELD_TIMESTAMP,
+    FIELD_UUID,
+    FIELD_ENUM,
+    FIELD_BYTES,
+};
+
+struct declaration_field {
+    const char *name;
+    enum field_type type;
+    int precision, scale;
+    bool unique;
+    bool optional; /* may be nil or null in the state */
+    const char *const *values; /* ENUM: the words, NULL-terminated */
+};
+
+struct declaration {
+    enum declaration_kind kind;
+    const char *name;   /* "account-summary": the consumer's name */
+    const char *file;   /* handlers/accounts.lua, relative to the app */
+    int line;
+    const char *source; /* topic: "event-store" */
+    int64_t revision;
+    /* wanted messages: types that have a handler; aggregate types or none */
+    const struct text *types;
+    size_t ntypes;
+    const struct text *aggregates;
+    size_t naggregates;
+    bool own_key; /* a key function: keys are not the message's own */
+    /* keyed projections */
+    const char *table; /* query table */
+    const struct declaration_field *fields;
+    size_t nfields;
+    /* SQL projections */
+    const char *tables_file; /* path of the DDL for this dialect, or NULL */
+    struct text tables_sql;  /* its content */
+    bool resettable;         /* has a reset function */
+    size_t index; /* place in the script's list: names it in handler calls */
+};
+
+/** Word for messages: "projection", "sql_projection". */
+const char *declaration_kind_word(enum declaration_kind kind);
+
+/** The column kind a field is stored in. */
+enum db_kind declaration_field_kind(enum field_type type);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * Handler -- how the models call the user's code. The interface lives here so
+ * that models do not know Lua; script/handler_call.c implements it.
+ *
+ * States of keyed projections live on the other side, each in a numbered slot
+ * of the batch; the model only says what to do with a slot.
+ */
+#ifndef HOST_MODEL_HANDLER_H
+#define HOST_MODEL_HANDLER_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/status.h"
+#include "consumer/failure.h"
+#include "db/value.h"
+#include "model/declaration.h"
+#include "topic/message.h"
+
+struct handler_sql; /* model/handler_sql.h: SQL for the running call */
+
+/** What one call runs with. Valid during the call only. */
+struct handler_call {
+    const struct declaration *declaration;
+    const struct message *message;
+    struct text key; /* the key it is applied for; NULL data: none */
+    int partition;
+    int attempt; /* from 1 */
+    bool replaying;
+    struct handler_sql *sql;
+};
+
+enum handler_outcome {
+    HANDLER_CHANGED, /* the slot holds the new state */
+    HANDLER_DELETED, /* moontide.delete: the slot is empty */
+};
+
+typedef void (*handler_key_fn)(void *arg, struct text key);
+
+/**
+ * Statuses: OK; FAILED (the handler's fault: *failure says why, and the host
+ * may go on with other messages); anything else comes from the database
+ * through `sql` and is in `diag` (the transaction is over or to be repeated).
+ */
+struct handler_ops {
+    /** Tells the keys of a message (key function): each once, in the order
+     * given. Key bytes are valid during the callback only. */
+    enum status (*keys)(void *code, const struct handler_call *call,
+                        handler_key_fn emit, void *arg,
+                        struct failure *failure);
+    /** Fills a slot with what `initial` gives (or an empty table). */
+    enum status (*state_initial)(void *code, const struct handler_call *call,
+                                 size_t slot, struct failure *failure);
+    /** Fills a slot from stored JSON. */
+    enum status (*state_decode)(void *code, const struct handler_call *call,
+                                size_t slot, struct text json,
+                                struct failure *failure);
+    /** Runs the handler of the message's type on the state in the slot. On
+     * FAILED the slot's content is undefined (refill it). */
+    enum status (*apply_state)(void *code, const struct handler_call *call,
+                               size_t slot, enum handler_outcome *outcome,
+                               struct failure *failure, struct diag *diag);
+    /** Runs the handler of a projection without state (event, ctx). */
+    enum status (*apply)(void *code, const struct handler_call *call,
+                         struct failure *failure, struct diag *diag);
+    /** Writes the slot's state as JSON (keys sorted) to `json` (appended)
+     * and its declared fields to `fields` (bytes from `arena`). */
+    enum status (*state_encode)(void *code, const struct handler_call *call,
+                                size_t slot, struct buffer *json,
+                                struct db_value *fields, struct arena *arena,
+                                struct failure *failure);
+    /** Forgets every slot; lets the other side collect garbage. */
+    void (*batch_end)(void *code);
+};
+
+/** User code as the models hold it. */
+struct handler {
+    const struct handler_ops *ops;
+    void *code; /* struct script */
+};
+
+#endif

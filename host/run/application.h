@@ -1,0 +1,39 @@
+/*
+ * Application -- an opened configuration: database connection, schema,
+ * statements, event store and scripts, as far as a verb asks for them.
+ */
+#ifndef HOST_RUN_APPLICATION_H
+#define HOST_RUN_APPLICATION_H
+
+#include "db/catalog.h"
+#include "db/db.h"
+#include "run/settings.h"
+#include "script/script.h"
+#include "topic/event_store.h"
+
+enum application_need {
+    APPLICATION_DATABASE = 1 << 0,  /* connect; schema_prepare */
+    APPLICATION_READ_ONLY = 1 << 1, /* connect; schema_verify, no writes */
+    APPLICATION_SCRIPTS = 1 << 2,   /* load the handlers */
+    APPLICATION_TABLES = 1 << 3,    /* prepare the declarations' tables */
+};
+
+/** Fields are readable by everybody; only application_* changes them. */
+struct application {
+    const struct settings *settings; /* borrowed */
+    struct clock clock;
+    struct log log;
+    struct uuid_source ids;
+    struct db *db;             /* NULL unless asked for */
+    struct catalog *catalog;   /* with db */
+    struct event_store *store; /* with db */
+    struct script *script;     /* NULL unless asked for */
+};
+
+/** `settings` must outlive the application. */
+enum status application_open(const struct settings *settings, unsigned needs,
+                             struct application *app,
+                             struct diag *diag) MUST_CHECK;
+void application_close(struct application *app);
+
+#endif

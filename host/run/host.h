@@ -1,0 +1,53 @@
+/*
+ * Host -- runs the declared consumers in this process: moves the high-water
+ * mark, polls each consumer, applies page after page. `moontide run` and the
+ * testing kit call the same code.
+ */
+#ifndef HOST_RUN_HOST_H
+#define HOST_RUN_HOST_H
+
+#include "run/application.h"
+
+#include <signal.h>
+
+struct host; /* run/host.c */
+
+/** The application must have a database, tables and scripts, and outlive the
+ * host. Registers the consumers; a halted one is retried (APPLY_ERROR). */
+enum status host_open(struct application *app, struct host **host,
+                      struct diag *diag) MUST_CHECK;
+/** Saves the checkpoints that are held in memory. */
+enum status host_close(struct host *host, struct diag *diag);
+
+struct host_progress {
+    int64_t applied;   /* messages applied since the host was opened */
+    int64_t failed;    /* messages recorded as undelivered */
+    bool idle;         /* nothing was there to apply in the last round */
+};
+
+/** One round: the mark, then at most one page of each consumer. Conflicts and
+ * lost connections are absorbed with backoff; other database errors end it. */
+enum status host_step(struct host *host, struct host_progress *progress,
+                      struct diag *diag) MUST_CHECK;
+
+typedef void (*host_progress_fn)(void *arg,
+                                 const struct host_progress *progress);
+
+/** Rounds until nothing is left (checkpoints saved) or *stop is set. FAILED
+ * when a consumer is halted in the end: the message names the first. */
+enum status host_run_until_idle(struct host *host,
+                                const volatile sig_atomic_t *stop,
+                                host_progress_fn fn, void *arg,
+                                struct diag *diag) MUST_CHECK;
+
+/** Rounds until *stop is set, with adaptive polling in between. */
+enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
+                     struct diag *diag) MUST_CHECK;
+
+/** Testing kit: the next commit's answer is lost after it was done: the host
+ * reconnects, finds out, and runs the batch again where it has to. */
+void host_lose_next_answer(struct host *host);
+/** Testing kit: forgets the newest batch, as if its answer had been lost. */
+void host_forget_last_batch(struct host *host);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * Settings -- the configuration keys, each a row of one table in settings.c:
+ * name, kind, default, environment, doc text, and whether it is available yet.
+ * `moontide check`, `--help`, errors and the manual all come from that table.
+ *
+ * Precedence: command line, environment, moontide.conf.lua, default.
+ */
+#ifndef HOST_RUN_SETTINGS_H
+#define HOST_RUN_SETTINGS_H
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "schema/names.h"
+
+struct lua_State;
+
+/** Owned by the caller; settings_free. Strings are copies. */
+struct settings {
+    char *app_dir;     /* folder that relative paths start from */
+    char *config_path; /* NULL: there is no file, all is default */
+    char *database;
+    char *scripts;
+    int partitions;
+    int workers;       /* processes; 0 and 1: this process */
+    int batch;
+    int64_t poll_min_us;
+    int64_t poll_max_us;
+    int64_t limit_time_us;
+    int64_t limit_memory;
+    int64_t limit_payload;
+    bool jit;
+    char **grants; /* NULL-terminated */
+    bool schema_create;
+    struct names names;
+    enum log_level log_level;
+    enum log_format log_format;
+    int64_t stop_timeout_us;
+    int64_t clock_offset_us;
+    struct settings_origins *origins; /* where each value came from */
+};
+
+struct settings_source {
+    const char *config_path; /* --config; NULL: moontide.conf.lua if there */
+    const char *database;    /* --database; NULL: DATABASE_URL, then file */
+    bool in_memory;          /* testing kit: no file, entries only */
+};
+
+/** Reads the configuration. CONFIG: unknown key (with the nearest known one),
+ * a key that is not available yet, a value of the wrong kind or out of range;
+ * with file and key. */
+enum status settings_load(const struct settings_source *source,
+                          struct settings *settings,
+                          struct diag *diag) MUST_CHECK;
+
+/** The same from a Lua table (testing kit). `app_dir` is copied. */
+enum status settings_from_table(struct lua_State *L, int index,
+                                const char *app_dir, struct settings *settings,
+                                struct diag *diag) MUST_CHECK;
+
+void settings_free(struct settings *settings);
+
+/** Appends "key = value (origin)" lines, secrets masked. */
+void settings_print(const struct settings *settings, bool json,
+                    struct buffer *out);
+
+#endif

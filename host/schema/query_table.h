@@ -1,0 +1,42 @@
+/*
+ * Query table -- the table of one keyed projection: read_model_id, message_id,
+ * state, and a column per declared field.
+ *
+ * An existing table is never altered, only checked; each fault has its own
+ * error that names table, column, both shapes and the remedy.
+ */
+#ifndef HOST_SCHEMA_QUERY_TABLE_H
+#define HOST_SCHEMA_QUERY_TABLE_H
+
+#include "db/db.h"
+#include "db/shape.h"
+#include "schema/names.h"
+
+struct query_field {
+    const char *name;
+    enum db_kind kind;
+    int precision, scale;
+    bool unique;
+};
+
+struct query_table {
+    const char *projection; /* for the messages */
+    const char *name;       /* the table's name */
+    const struct query_field *fields;
+    size_t nfields;
+};
+
+/** Table name of a projection: every character other than an ASCII letter, a
+ * digit or _ becomes _. CONFIG when it (or an index name) gets longer than
+ * 63 characters, or starts with a digit. */
+enum status query_table_name(const char *projection, char out[],
+                             size_t size, struct diag *diag) MUST_CHECK;
+
+/** Creates the table when it is missing and `create`, else checks it. CONFIG
+ * with the fault: missing table; no query table; message_id of a wrong type;
+ * a field's column missing or too narrow; unique index missing or surplus. */
+enum status query_table_prepare(struct db *db, const struct names *names,
+                                const struct query_table *table, bool create,
+                                struct diag *diag) MUST_CHECK;
+
+#endif

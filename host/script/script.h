@@ -1,0 +1,61 @@
+/*
+ * Script -- one loaded application: a Lua state with the sandbox, every file
+ * of the scripts folder, and what they declare. A reload is a new script.
+ *
+ * One thread; no state is shared between scripts. Only script/lua_call.c
+ * calls lua_pcall.
+ */
+#ifndef HOST_SCRIPT_SCRIPT_H
+#define HOST_SCRIPT_SCRIPT_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "model/handler.h"
+
+struct script; /* script/script.c */
+
+struct script_limits {
+    int64_t time_us; /* per handler call */
+    int64_t memory;  /* bytes per state */
+    int64_t payload; /* bytes per stored state */
+};
+
+struct script_options {
+    const char *app_dir; /* folder of moontide.conf.lua */
+    const char *scripts; /* folder of declarations, relative to app_dir */
+    const char *dialect; /* picks SQL texts given per dialect */
+    struct script_limits limits;
+    bool jit;
+    const char *const *grants; /* NULL-terminated names, or NULL */
+    const struct clock *clock;
+    const struct log *log;
+};
+
+/**
+ * Loads and checks every file. CONFIG: the first error as
+ * "handlers/x.lua:12: what, and what to do".
+ */
+enum status script_open(const struct script_options *options,
+                        struct script **script, struct diag *diag) MUST_CHECK;
+void script_close(struct script *script); /* NULL is allowed */
+
+/** What was declared, in the order of files (sorted) and of their lists. */
+const struct declaration *script_declarations(const struct script *script,
+                                              size_t *count);
+
+/** Warnings of the load (upvalues assigned in handlers ...), NULL-terminated,
+ * owned by the script. */
+const char *const *script_warnings(const struct script *script);
+
+/** User code for the models. */
+struct handler script_handler(struct script *script);
+
+/** Makes the next `times` calls of the handler fail with "failure asked for
+ * by the test". Testing kit only. */
+void script_fail_next(struct script *script, const char *consumer,
+                      const char *type, int times);
+
+/** Bytes in use by the Lua state. */
+int64_t script_memory(const struct script *script);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * Event page -- reads the topic `event-store` in position order, across the
+ * shared table and the aggregates' own tables.
+ */
+#ifndef HOST_TOPIC_EVENT_PAGE_H
+#define HOST_TOPIC_EVENT_PAGE_H
+
+#include "base/arena.h"
+#include "db/db.h"
+#include "topic/event_store.h"
+#include "topic/message.h"
+
+/** What to read; empty lists mean all. Borrowed. */
+struct event_filter {
+    const struct text *types;
+    size_t ntypes;
+    const struct text *aggregates; /* aggregate types */
+    size_t naggregates;
+    const int64_t *partitions;
+    size_t npartitions;
+    struct text aggregate_id; /* NULL data: all */
+};
+
+/** Reused from page to page; owns the bytes of its messages. */
+struct event_page {
+    struct arena arena;
+    struct message *messages;
+    size_t count;
+    size_t capacity;
+    /** Every wanted position up to this one is in the page or does not
+     * exist: the checkpoint may go here once the page is applied. */
+    int64_t through;
+};
+
+struct event_range {
+    int64_t after;     /* exclusive */
+    int64_t upto;      /* inclusive: the high-water mark */
+    size_t limit;      /* messages */
+    size_t byte_limit; /* payload bytes; one message is always read */
+};
+
+enum status event_page_read(struct event_store *store, struct db *db,
+                            const struct event_filter *filter,
+                            const struct event_range *range,
+                            struct event_page *page, struct diag *diag)
+    MUST_CHECK;
+void event_page_free(struct event_page *page);
+
+/** Messages (after, upto] that match, for the lag in `status`; counts at most
+ * `limit`. */
+enum status event_page_count(struct event_store *store, struct db *db,
+                             const struct event_filter *filter, int64_t after,
+                             int64_t upto, int64_t limit, int64_t *count,
+                             struct diag *diag) MUST_CHECK;
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Message -- one immutable record of a topic, as read from it.
+ */
+#ifndef HOST_TOPIC_MESSAGE_H
+#define HOST_TOPIC_MESSAGE_H
+
+#include "base/text.h"
+#include "base/uuid.h"
+
+#include <stdint.h>
+
+#define TOPIC_EVENT_STORE "event-store"
+
+/** Limits of the columns, in characters. */
+#define MESSAGE_KEY_MAX  255
+#define MESSAGE_TYPE_MAX 255
+
+/** Slices live in the arena of the page (or the undelivered copy). */
+struct message {
+    int64_t position;
+    struct uuid id;
+    struct text key; /* event store: the aggregate id; never NULL there */
+    int partition;   /* of key */
+    struct text type;
+    int revision;
+    struct text payload;  /* JSON, byte for byte */
+    struct text metadata; /* JSON, or NULL data */
+    int64_t occurred_at;  /* microseconds, UTC */
+    /* event store only */
+    struct text aggregate_type;
+    struct text aggregate_id;
+    int64_t sequence; /* from 0 within its stream */
+};
+
+#endif
