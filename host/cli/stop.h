@@ -1,0 +1,15 @@
+/*
+ * Stop -- SIGTERM and SIGINT ask a verb to finish what it has in hand; the
+ * second signal ends the process at once with 128 + its number. A closed pipe
+ * is a write error, not a signal.
+ */
+#ifndef HOST_CLI_STOP_H
+#define HOST_CLI_STOP_H
+
+#include <signal.h>
+
+/** Installs the handlers; the flag becomes 1 with the first signal. Verbs that
+ * do not call this end with the signal, as usual. */
+const volatile sig_atomic_t *stop_on_signals(void);
+
+#endif
