@@ -10,6 +10,7 @@
 #ifndef HOST_DB_CATALOG_H
 #define HOST_DB_CATALOG_H
 
+#include "base/buffer.h"
 #include "db/db.h"
 #include "sql_statements.h" /* generated: enum sql_statement, SQL_COUNT */
 
