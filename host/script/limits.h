@@ -1,0 +1,59 @@
+/*
+ * Limits -- what stops a script that does not stop: a counting allocator with
+ * an upper bound, and a deadline that is checked by a count hook and by long
+ * loops in C. Both fail the running call, never the host.
+ *
+ * The deadline is sticky: once it has passed every next instruction raises,
+ * so a script cannot argue with it by pcall. Hooks do not run in compiled
+ * code: with the JIT engine on only C functions notice the deadline.
+ */
+#ifndef HOST_SCRIPT_LIMITS_H
+#define HOST_SCRIPT_LIMITS_H
+
+#include <lua.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIMITS_TEXT_SIZE 160
+
+/** One per Lua state, first member of what the allocator's data points to. */
+struct limits {
+    int64_t time_us;  /* per outermost call */
+    size_t memory;    /* bytes */
+    size_t used;      /* bytes the state holds */
+    int64_t deadline; /* clock_monotonic; INT64_MAX: no call runs */
+    bool expired;     /* the running call passed its deadline */
+    bool refused;     /* the allocator said no during the running call */
+    char where[LIMITS_TEXT_SIZE]; /* "file:line" that was running then */
+    lua_Alloc allocate;           /* what really allocates */
+    void *allocate_data;
+};
+
+/** The limits of a state made by script_state_open, from any of its threads. */
+static inline struct limits *limits_of(lua_State *L)
+{
+    void *data = NULL;
+
+    (void)lua_getallocf(L, &data);
+    return data;
+}
+
+/** Puts the counting allocator and the hook into a fresh state. */
+void limits_install(lua_State *L, struct limits *limits);
+
+/** Starts the clock of an outermost call. */
+void limits_arm(struct limits *limits);
+/** Ends it; the flags stay readable until the next limits_arm. */
+void limits_disarm(lua_State *L, struct limits *limits);
+
+/** For loops in C, every few thousand steps: raises once time is over. */
+void limits_check(lua_State *L);
+
+/** "handler ran longer than limits.time = 5s" and the like. */
+void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE]);
+void limits_memory_text(const struct limits *limits,
+                        char out[LIMITS_TEXT_SIZE]);
+
+#endif
