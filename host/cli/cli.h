@@ -27,6 +27,7 @@ struct cli_option {
     const char *name;     /* long name without dashes */
     const char *argument; /* NULL: a flag; else its word in the help, "N" */
     const char *doc;      /* one line */
+    char letter;          /* -h, or 0 */
     bool repeated;        /* may be given several times */
     const char *const *choices; /* for checks and completion, or NULL */
 };
@@ -65,7 +66,7 @@ struct cli {
     bool quiet;     /* no progress, no summaries; results and errors only */
     bool color_out; /* colours allowed on out */
     bool color_err;
-    bool terminal_err; /* err is a terminal: progress lines make sense */
+    bool terminal_err;    /* err is a terminal: progress lines make sense */
     const char *config;   /* --config, or NULL */
     const char *database; /* --database, or NULL */
     char **args;          /* positional arguments after the verb, NULL-ended */

@@ -25,8 +25,8 @@ struct output_table {
 
 /** Headings ending with NULL; a heading that starts with '>' is a column of
  * numbers, aligned to the right (the '>' is not printed). */
-void output_table_begin(struct output_table *table,
-                        const char *const *headings, bool color);
+void output_table_begin(struct output_table *table, const char *const *headings,
+                        bool color);
 /** Adds the next cell, left to right. Control characters become escapes. */
 void output_cell(struct output_table *table, struct text text);
 void output_cell_string(struct output_table *table, const char *string);

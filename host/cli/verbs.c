@@ -1,0 +1,177 @@
+#include "cli/cli.h"
+
+const struct cli_option cli_global_options[] = {
+    {.name = "config",
+     .argument = "FILE",
+     .doc = "configuration (default moontide.conf.lua)"},
+    {.name = "database",
+     .argument = "URL",
+     .doc = "database, before DATABASE_URL and the file"},
+    {.name = "json", .doc = "results as JSON"},
+    {.name = "quiet", .letter = 'q', .doc = "no progress and no summaries"},
+    {.name = "no-color", .doc = "no colours, like NO_COLOR=1"},
+    {.name = "help", .letter = 'h', .doc = "help for the program or a verb"},
+    {.name = "version", .letter = 'V', .doc = "print the version"},
+    {.name = NULL},
+};
+
+static const struct cli_option no_options[] = {{.name = NULL}};
+
+static const char *const schema_words[] = {"print", "upgrade", NULL};
+
+static const struct cli_option schema_options[] = {
+    {.name = "dialect",
+     .argument = "D",
+     .doc = "print for this dialect instead of the database's"},
+    {.name = "raw", .doc = "print with placeholders instead of table names"},
+    {.name = NULL},
+};
+
+static const struct cli_option run_options[] = {
+    {.name = "until-idle", .doc = "process what is there, then exit"},
+    {.name = "workers",
+     .argument = "N",
+     .doc = "worker processes (0 and 1: this process)"},
+    {.name = NULL},
+};
+
+static const struct cli_option append_options[] = {
+    {.name = "batch",
+     .argument = "N",
+     .doc = "events per transaction (default: batch of the configuration)"},
+    {.name = NULL},
+};
+
+static const struct cli_option events_options[] = {
+    {.name = "topic",
+     .argument = "T",
+     .doc = "topic to read (default event-store)"},
+    {.name = "aggregate", .argument = "ID", .doc = "only this aggregate id"},
+    {.name = "type",
+     .argument = "T",
+     .doc = "only events of this type",
+     .repeated = true},
+    {.name = "after", .argument = "P", .doc = "start after position P"},
+    {.name = "limit", .argument = "N", .doc = "at most N events"},
+    {.name = "follow", .doc = "wait for more until a signal comes"},
+    {.name = NULL},
+};
+
+static const struct cli_option read_options[] = {
+    {.name = "where",
+     .argument = "F=V",
+     .doc = "only where field F has the value V",
+     .repeated = true},
+    {.name = "order",
+     .argument = "F",
+     .doc = "order by a field or by key; -F: falling"},
+    {.name = "limit", .argument = "N", .doc = "at most N read models"},
+    {.name = NULL},
+};
+
+static const struct cli_option status_options[] = {
+    {.name = "watch", .doc = "print again every two seconds"},
+    {.name = NULL},
+};
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+const struct cli_verb cli_verbs[] = {
+    {.name = "new",
+     .arguments = "DIR",
+     .doc = "write a small application that runs and whose specs pass",
+     .options = no_options,
+     .min_args = 1,
+     .max_args = 1,
+     .run = cli_new},
+    {.name = "check",
+     .arguments = "",
+     .doc = "check configuration and scripts, print what they declare",
+     .details = "Needs no database. Ends with 78 when something is wrong.",
+     .options = no_options,
+     .run = cli_check},
+    {.name = "schema",
+     .arguments = "[print|upgrade]",
+     .doc = "show the tables' DDL, or bring the database up to date",
+     .details = "Without a word it prints. `upgrade` applies what is missing "
+                "and says what it did; nothing is ever dropped.",
+     .options = schema_options,
+     .max_args = 1,
+     .words = schema_words,
+     .run = cli_schema},
+    {.name = "run",
+     .arguments = "",
+     .doc = "run the host",
+     .details = "SIGTERM and SIGINT finish the batch in hand and end with 0; "
+                "a second signal ends at once.",
+     .options = run_options,
+     .run = cli_run},
+    {.name = "append",
+     .arguments = "[FILE]",
+     .doc = "append events, one JSON object per line",
+     .details =
+         "Fields: aggregate_type, aggregate_id, type, payload and, if "
+         "wanted, id, metadata, revision, occurred_at, expected. Without FILE "
+         "(or with -) it reads standard input. A bad line stops it with its "
+         "number; nothing of its batch is kept.",
+     .options = append_options,
+     .max_args = 1,
+     .run = cli_append},
+    {.name = "events",
+     .arguments = "",
+     .doc = "show the messages of a topic",
+     .options = events_options,
+     .run = cli_events},
+    {.name = "read",
+     .arguments = "PROJECTION [KEY]",
+     .doc = "read the read models of a projection",
+     .details = "With KEY it ends with 1 when there is no such read model.",
+     .options = read_options,
+     .min_args = 1,
+     .max_args = 2,
+     .run = cli_read},
+    {.name = "status",
+     .arguments = "[CONSUMER]",
+     .doc = "topics and consumers, what is wrong first",
+     .options = status_options,
+     .max_args = 1,
+     .run = cli_status},
+    {.name = "test",
+     .arguments = "[ARGS]",
+     .doc = "run the specs with busted and the host's Lua runtime",
+     .details = "ARGS go to busted as they are; without a path it runs spec/. "
+                "Global options stand before `test`. The exit code is "
+                "busted's; no test at all is a failure.",
+     .options = no_options,
+     .max_args = CLI_MANY,
+     .flags = CLI_PASS_THROUGH,
+     .run = cli_test},
+    {.name = "console",
+     .arguments = "",
+     .doc = "a Lua prompt with the application loaded",
+     .options = no_options,
+     .run = cli_console},
+    {.name = "completion",
+     .arguments = "bash|zsh|fish",
+     .doc = "print the completion script of a shell",
+     .options = no_options,
+     .min_args = 1,
+     .max_args = 1,
+     .words = shells,
+     .run = cli_completion},
+    {.name = "help",
+     .arguments = "[VERB]",
+     .doc = "help for the program or a verb",
+     .options = no_options,
+     .max_args = 1,
+     .run = cli_help},
+    {.name = "lua",
+     .arguments = "FILE [ARGS]",
+     .doc = "run a Lua file with the host's Lua runtime",
+     .options = no_options,
+     .min_args = 1,
+     .max_args = CLI_MANY,
+     .flags = CLI_PASS_THROUGH | CLI_HIDDEN,
+     .run = cli_lua},
+    {.name = NULL},
+};
