@@ -1,0 +1,34 @@
+-- The history of orchestrated sagas: one row per instance, step and round.
+-- A new round begins when a success arrives that was no longer awaited.
+--
+-- instance_id is the id of the saga's row, so that a saga started again under
+-- the id of a deleted one begins with an empty history. step_no is the step's
+-- place in the declaration. command_id and compensation_id are what a
+-- receiver recognises a repeated command by, so a resend keeps them.
+-- deadline_at is when the awaited answer, to the command or to its
+-- compensation, is overdue, NULL while none is awaited.
+CREATE TABLE IF NOT EXISTS ${saga_steps_table} (
+    id                   TEXT    NOT NULL PRIMARY KEY,
+    instance_id          TEXT    NOT NULL,
+    saga_type            TEXT    NOT NULL CHECK (length(saga_type) <= 255),
+    saga_id              TEXT    NOT NULL CHECK (length(saga_id) <= 255),
+    step_no              INTEGER NOT NULL,
+    step_name            TEXT    NOT NULL CHECK (length(step_name) <= 255),
+    round                INTEGER NOT NULL DEFAULT 1,
+    state                TEXT    NOT NULL CHECK (length(state) <= 32),
+    command_id           TEXT    NOT NULL,
+    compensation_id      TEXT,
+    sends                INTEGER NOT NULL DEFAULT 1,
+    compensation_sends   INTEGER NOT NULL DEFAULT 0,
+    deadline_at          TEXT,
+    failure_reason       TEXT    CHECK (length(failure_reason) <= 1000),
+    sent_at              TEXT    NOT NULL,
+    answered_at          TEXT,
+    compensation_sent_at TEXT,
+    compensated_at       TEXT,
+    updated_at           TEXT    NOT NULL,
+    CONSTRAINT uq_${saga_steps_table} UNIQUE (instance_id, step_name, round)
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS idx_${saga_steps_table}_saga
+    ON ${saga_steps_table} (saga_type, saga_id, step_no, round);
