@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 
 struct buffer {
@@ -26,6 +27,8 @@ void buffer_append_string(struct buffer *buffer, const char *string);
 void buffer_append_char(struct buffer *buffer, char c);
 void buffer_printf(struct buffer *buffer, const char *format, ...)
     PRINTF_LIKE(2, 3);
+void buffer_vprintf(struct buffer *buffer, const char *format, va_list args)
+    PRINTF_LIKE(2, 0);
 void buffer_clear(struct buffer *buffer);
 void buffer_free(struct buffer *buffer);
 
@@ -34,7 +37,10 @@ static inline struct text buffer_text(const struct buffer *buffer)
     return (struct text){buffer->data != NULL ? buffer->data : "", buffer->len};
 }
 
-/** Reads a whole file of at most `limit` bytes. INVALID names path and why. */
+/**
+ * Appends a whole file of at most `limit` bytes. INVALID names path and why;
+ * the buffer is as before then.
+ */
 enum status buffer_read_file(struct buffer *buffer, const char *path,
                              size_t limit, struct diag *diag) MUST_CHECK;
 

@@ -12,18 +12,21 @@
 
 #define CLOCK_TEXT_SIZE 28 /* YYYY-MM-DDTHH:MM:SS.ffffffZ and a NUL */
 #define CLOCK_SECOND    INT64_C(1000000)
+#define CLOCK_MIN       INT64_C(-62167219200000000) /* 0000-01-01T00:00:00Z */
+#define CLOCK_MAX       INT64_C(253402300799999999) /* the end of year 9999 */
 
 /** The host's wall clock, shifted for tests (clock_offset). */
 struct clock {
     int64_t offset_us;
 };
 
-int64_t clock_now(const struct clock *clock);
+int64_t clock_now(const struct clock *clock); /* NULL: no shift */
 
 /** For time limits and rates; unrelated to the wall clock. */
 int64_t clock_monotonic(void);
 
-/** YYYY-MM-DDTHH:MM:SS.ffffffZ; years 0000 to 9999 only. */
+/** YYYY-MM-DDTHH:MM:SS.ffffffZ. A time outside CLOCK_MIN to CLOCK_MAX, which
+ * clock_parse never gives, is written as the nearer of the two. */
 void clock_format(int64_t time_us, char out[CLOCK_TEXT_SIZE]);
 
 /**
@@ -31,15 +34,15 @@ void clock_format(int64_t time_us, char out[CLOCK_TEXT_SIZE]);
  * anything else: a leap second, more than six fractional digits that are not
  * zero, a date that does not exist.
  */
-enum status clock_parse(struct text t, int64_t *time_us, struct diag *diag)
-    MUST_CHECK;
+enum status clock_parse(struct text t, int64_t *time_us,
+                        struct diag *diag) MUST_CHECK;
 
 /** "250ms", "10s", "5m", "2h", "7d", "1.5s" or a bare number of seconds. */
-enum status clock_parse_duration(struct text t, int64_t *us, struct diag *diag)
-    MUST_CHECK;
+enum status clock_parse_duration(struct text t, int64_t *us,
+                                 struct diag *diag) MUST_CHECK;
 
 /** "64MiB", "1GiB", "512KiB", "10MB", "100" (bytes). */
-enum status clock_parse_size(struct text t, int64_t *bytes, struct diag *diag)
-    MUST_CHECK;
+enum status clock_parse_size(struct text t, int64_t *bytes,
+                             struct diag *diag) MUST_CHECK;
 
 #endif

@@ -36,8 +36,8 @@ struct json_value {
  * INVALID says why and at which byte offset (0-based, also in *offset, which
  * may be NULL).
  */
-enum status json_check(struct text t, size_t *offset, struct diag *diag)
-    MUST_CHECK;
+enum status json_check(struct text t, size_t *offset,
+                       struct diag *diag) MUST_CHECK;
 
 /** First value of checked text (white space skipped). */
 struct json_value json_first(struct text t);

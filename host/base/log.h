@@ -1,10 +1,13 @@
 /*
  * Log -- lines on standard error: text on a terminal, logfmt or JSON
- * otherwise. Payloads are never logged.
+ * otherwise. Times are UTC. Whatever a message or a value contains, an entry
+ * cannot look like two: line breaks, control characters and bytes that are no
+ * UTF-8 are written as escapes or '?'. Payloads are never logged.
  */
 #ifndef HOST_BASE_LOG_H
 #define HOST_BASE_LOG_H
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -33,6 +36,9 @@ struct log_about {
 void log_write(const struct log *log, enum log_level level,
                const struct log_about *about, const char *format, ...)
     PRINTF_LIKE(4, 5);
+
+/** Appends a pair for log_about.fields, the value quoted where it must be. */
+void log_field(struct buffer *fields, const char *key, struct text value);
 
 /** "debug", "info", "warn", "error"; false for another word. */
 bool log_parse_level(const char *word, enum log_level *level);

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-void *mem_alloc(size_t size);                    /* zeroed */
+void *mem_alloc(size_t size);                         /* zeroed */
 void *mem_grow(void *old, size_t count, size_t size); /* overflow-checked */
 char *mem_copy_text(const char *text, size_t len);    /* NUL-terminated copy */
 void mem_free(void *memory);                          /* NULL is allowed */

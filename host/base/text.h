@@ -15,10 +15,10 @@ struct text {
     size_t len;
 };
 
-#define TEXT_NONE        ((struct text){NULL, 0})
-#define TEXT_LITERAL(s)  ((struct text){"" s, sizeof(s) - 1})
-#define TEXT_FORMAT      "%.*s"
-#define TEXT_ARGS(t)     (int)((t).len), ((t).data != NULL ? (t).data : "")
+#define TEXT_NONE       ((struct text){NULL, 0})
+#define TEXT_LITERAL(s) ((struct text){"" s, sizeof(s) - 1})
+#define TEXT_FORMAT     "%.*s"
+#define TEXT_ARGS(t)    (int)((t).len), ((t).data != NULL ? (t).data : "")
 
 static inline struct text text_of(const char *string)
 {

@@ -17,7 +17,7 @@ struct uuid {
 /** Makes version 7 ids that rise within one source. One owner; no locking. */
 struct uuid_source {
     int64_t last_ms;
-    uint32_t counter; /* 18 bits of rand_a and the top of rand_b */
+    uint32_t counter;  /* 18 bits of rand_a and the top of rand_b */
     uint64_t pool[32]; /* random words from getrandom, used up one by one */
     unsigned left;
 };

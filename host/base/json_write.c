@@ -1,0 +1,48 @@
+#include "base/json.h"
+
+static inline bool needs_escape(char c)
+{
+    return (unsigned char)c < 0x20 || c == '"' || c == '\\';
+}
+
+static void write_escape(struct buffer *out, char c)
+{
+    static const char letters[0x20] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+    char letter = (unsigned char)c < 0x20 ? letters[(unsigned char)c] : c;
+
+    if (letter == '\0') {
+        buffer_printf(out, "\\u%04x", (unsigned)c);
+        return;
+    }
+    buffer_append_char(out, '\\');
+    buffer_append_char(out, letter);
+}
+
+void json_write_string(struct buffer *out, struct text t)
+{
+    const char *at = t.data;
+    const char *end = t.len > 0 ? at + t.len : at;
+
+    buffer_reserve(out, t.len + 2);
+    buffer_append_char(out, '"');
+    while (at < end) {
+        const char *plain = at;
+
+        while (at < end && !needs_escape(*at))
+            at++;
+        buffer_append(out, plain, (size_t)(at - plain));
+        if (at < end)
+            write_escape(out, *at++);
+    }
+    buffer_append_char(out, '"');
+}
+
+void json_write_key(struct buffer *out, bool *first, const char *key)
+{
+    if (!*first)
+        buffer_append_char(out, ',');
+    *first = false;
+    json_write_string(out, text_of(key));
+    buffer_append_char(out, ':');
+}

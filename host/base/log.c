@@ -1,0 +1,298 @@
+#include "base/log.h"
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+
+static const char *const level_words[] = {
+    [LOG_DEBUG] = "debug",
+    [LOG_INFO] = "info",
+    [LOG_WARN] = "warn",
+    [LOG_ERROR] = "error",
+};
+
+static const char *const format_words[] = {
+    [LOG_TEXT] = "text",
+    [LOG_LOGFMT] = "logfmt",
+    [LOG_JSON] = "json",
+};
+
+/* What control characters become in an escaped text; 0: no letter. */
+static char escape_letter(char c)
+{
+    switch (c) {
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return '\0';
+    }
+}
+
+/* Control characters, with DEL and those of U+0080 to U+009F. */
+static bool is_control(const char *at, size_t len)
+{
+    const unsigned char *b = (const unsigned char *)at;
+
+    return b[0] < 0x20 || b[0] == 0x7F ||
+           (len == 2 && b[0] == 0xC2 && b[1] < 0xA0);
+}
+
+/*
+ * Appends `t` without control characters and wrong UTF-8. `quoted` also
+ * escapes quotes and backslashes; otherwise the lines of the text are kept,
+ * each further one indented so that it cannot pass for an entry.
+ */
+static void append_safe(struct buffer *out, struct text t, bool quoted)
+{
+    const char *at = t.data;
+    const char *end = t.len > 0 ? at + t.len : at;
+
+    while (at < end) {
+        size_t len = utf8_char(at, end);
+
+        if (len == 0) {
+            buffer_append_char(out, '?');
+            len = 1;
+        } else if (!quoted && *at == '\n') {
+            buffer_append_string(out, "\n    ");
+        } else if (is_control(at, len)) {
+            char letter = escape_letter(*at);
+
+            if (letter != '\0')
+                buffer_printf(out, "\\%c", letter);
+            else
+                buffer_printf(out, "\\u%04x",
+                              (unsigned)(unsigned char)at[len - 1]);
+        } else {
+            if (quoted && (*at == '"' || *at == '\\'))
+                buffer_append_char(out, '\\');
+            buffer_append(out, at, len);
+        }
+        at += len;
+    }
+}
+
+static bool needs_quotes(struct text t)
+{
+    for (size_t i = 0; i < t.len; i++) {
+        unsigned char c = (unsigned char)t.data[i];
+
+        if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c >= 0x7F)
+            return true;
+    }
+    return t.len == 0;
+}
+
+static void append_value(struct buffer *out, struct text value)
+{
+    if (!needs_quotes(value)) {
+        buffer_append_text(out, value);
+        return;
+    }
+    buffer_append_char(out, '"');
+    append_safe(out, value, true);
+    buffer_append_char(out, '"');
+}
+
+void log_field(struct buffer *fields, const char *key, struct text value)
+{
+    if (fields->len > 0)
+        buffer_append_char(fields, ' ');
+    buffer_append_string(fields, key);
+    buffer_append_char(fields, '=');
+    append_value(fields, value);
+}
+
+/* The pairs of `about`, each with a blank before it. */
+static void append_about(struct buffer *out, const struct log_about *about)
+{
+    const struct {
+        const char *key;
+        const char *value;
+    } names[] = {
+        {"consumer", about->consumer},
+        {"topic", about->topic},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (names[i].value == NULL)
+            continue;
+        buffer_printf(out, " %s=", names[i].key);
+        append_value(out, text_of(names[i].value));
+    }
+    if (about->position != 0)
+        buffer_printf(out, " position=%" PRId64, about->position);
+    if (about->message_id != NULL) {
+        buffer_append_string(out, " message_id=");
+        append_value(out, text_of(about->message_id));
+    }
+    if (about->fields != NULL && about->fields[0] != '\0')
+        buffer_printf(out, " %s", about->fields);
+}
+
+/* JSON strings must be valid UTF-8; their escapes do the rest. */
+static void append_json_text(struct buffer *out, struct text t)
+{
+    char *clean;
+
+    if (text_utf8_valid(t)) {
+        json_write_string(out, t);
+        return;
+    }
+    clean = mem_alloc(t.len + 1);
+    text_clean(t, clean, t.len + 1);
+    json_write_string(out, text_of(clean));
+    mem_free(clean);
+}
+
+/* A bare logfmt value that means the same in JSON stays bare. */
+static bool is_json_literal(struct text t)
+{
+    return t.len > 0 && t.data[0] != '"' && t.data[0] != '{' &&
+           t.data[0] != '[' && json_check(t, NULL, NULL) == STATUS_OK;
+}
+
+/* One logfmt pair at `at` as a JSON member; returns what follows it. */
+static const char *append_pair(struct buffer *out, const char *at)
+{
+    size_t key_len = strcspn(at, "= ");
+    bool first = false;
+    char *key = mem_copy_text(at, key_len);
+
+    json_write_key(out, &first, key);
+    mem_free(key);
+    at += key_len;
+    if (*at != '=') { /* a flag */
+        buffer_append_string(out, "true");
+        return at;
+    }
+    at++;
+    if (*at == '"') {
+        const char *start = at++;
+
+        while (*at != '\0' && *at != '"')
+            at += *at == '\\' && at[1] != '\0' ? 2 : 1;
+        at += *at == '"';
+        /* append_safe writes the escapes of JSON, so the text fits as it is */
+        buffer_append(out, start, (size_t)(at - start));
+    } else {
+        struct text value = {at, strcspn(at, " ")};
+
+        if (is_json_literal(value))
+            buffer_append_text(out, value);
+        else
+            append_json_text(out, value);
+        at += value.len;
+    }
+    return at;
+}
+
+static void append_json_about(struct buffer *out, const struct log_about *about)
+{
+    struct buffer pairs = BUFFER_EMPTY;
+    const char *at;
+
+    append_about(&pairs, about);
+    at = pairs.data != NULL ? pairs.data : "";
+    for (;;) {
+        at += strspn(at, " ");
+        if (*at == '\0')
+            break;
+        at = append_pair(out, at);
+    }
+    buffer_free(&pairs);
+}
+
+static void append_entry(struct buffer *line, const struct log *log,
+                         enum log_level level, const struct log_about *about,
+                         struct text message)
+{
+    char now[CLOCK_TEXT_SIZE];
+
+    clock_format(clock_now(log->clock), now);
+    switch (log->format) {
+    case LOG_TEXT:
+        buffer_printf(line, "%.8s %-5s ", now + 11, level_words[level]);
+        append_safe(line, message, false);
+        append_about(line, about);
+        break;
+    case LOG_LOGFMT:
+        buffer_printf(line, "ts=%.23sZ level=%s msg=", now, level_words[level]);
+        append_value(line, message);
+        append_about(line, about);
+        break;
+    case LOG_JSON:
+        buffer_printf(line, "{\"ts\":\"%.23sZ\",\"level\":\"%s\",\"msg\":", now,
+                      level_words[level]);
+        append_json_text(line, message);
+        append_json_about(line, about);
+        buffer_append_char(line, '}');
+        break;
+    }
+    buffer_append_char(line, '\n');
+}
+
+void log_write(const struct log *log, enum log_level level,
+               const struct log_about *about, const char *format, ...)
+{
+    static const struct log_about nothing = {.consumer = NULL};
+    struct buffer message = BUFFER_EMPTY;
+    struct buffer line = BUFFER_EMPTY;
+    int saved_errno = errno;
+    va_list args;
+
+    if (log == NULL || log->out == NULL || level < log->level)
+        return;
+    va_start(args, format);
+    buffer_vprintf(&message, format, args);
+    va_end(args);
+    append_entry(&line, log, level, about != NULL ? about : &nothing,
+                 buffer_text(&message));
+    /* One write, so that lines of several processes do not mix. A log that
+     * cannot be written has nowhere to say so. */
+    (void)fwrite(line.data, 1, line.len, log->out);
+    (void)fflush(log->out);
+    buffer_free(&line);
+    buffer_free(&message);
+    errno = saved_errno;
+}
+
+static bool find_word(const char *const *words, int count, const char *word,
+                      int *found)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            *found = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool log_parse_level(const char *word, enum log_level *level)
+{
+    int found;
+
+    if (!find_word(level_words, LOG_ERROR + 1, word, &found))
+        return false;
+    *level = (enum log_level)found;
+    return true;
+}
+
+bool log_parse_format(const char *word, enum log_format *format)
+{
+    int found;
+
+    if (!find_word(format_words, LOG_JSON + 1, word, &found))
+        return false;
+    *format = (enum log_format)found;
+    return true;
+}
