@@ -1,0 +1,500 @@
+#include "run/settings_key.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "db/url.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MILLISECOND INT64_C(1000)
+#define HOUR        (3600 * CLOCK_SECOND)
+#define DAY         (24 * HOUR)
+#define KIB         INT64_C(1024)
+#define MIB         (1024 * KIB)
+#define GIB         (1024 * MIB)
+
+#define TARGET(field) .target = offsetof(struct settings, field)
+
+const struct settings_key settings_keys[] = {
+    {.name = "database",
+     .kind = SETTINGS_DATABASE,
+     TARGET(database),
+     .fallback = DB_URL_DEFAULT,
+     .allowed = DB_URL_FORMS,
+     .doc = "where the events and read models are"},
+    {.name = "scripts",
+     .kind = SETTINGS_TEXT,
+     TARGET(scripts),
+     .fallback = "handlers",
+     .allowed = "the path of a folder",
+     .doc = "folder of declarations"},
+    {.name = "partitions",
+     .kind = SETTINGS_INTEGER,
+     TARGET(partitions),
+     .fallback = "16",
+     .min = 1,
+     .max = 1024,
+     .allowed = "a whole number from 1 to 1024",
+     .doc = "number of partitions, fixed when the schema is created"},
+    {.name = "workers",
+     .kind = SETTINGS_INTEGER,
+     TARGET(workers),
+     .fallback = "1",
+     .min = 0,
+     .max = 1024,
+     .allowed = "a whole number from 0 to 1024",
+     .doc = "worker processes; 0 and 1: this process"},
+    {.name = "batch",
+     .kind = SETTINGS_INTEGER,
+     TARGET(batch),
+     .fallback = "500",
+     .min = 1,
+     .max = 100000,
+     .allowed = "a whole number from 1 to 100000",
+     .doc = "messages per transaction at most"},
+    {.name = "poll.min_interval",
+     .kind = SETTINGS_DURATION,
+     TARGET(poll_min_us),
+     .fallback = "5ms",
+     .min = MILLISECOND,
+     .max = HOUR,
+     .allowed = "a duration from \"1ms\" to \"1h\"",
+     .doc = "pause between polls when busy"},
+    {.name = "poll.max_interval",
+     .kind = SETTINGS_DURATION,
+     TARGET(poll_max_us),
+     .fallback = "500ms",
+     .min = MILLISECOND,
+     .max = HOUR,
+     .allowed = "a duration from \"1ms\" to \"1h\"",
+     .doc = "pause between polls when idle"},
+    {.name = "limits.time",
+     .kind = SETTINGS_DURATION,
+     TARGET(limit_time_us),
+     .fallback = "5s",
+     .min = MILLISECOND,
+     .max = HOUR,
+     .allowed = "a duration from \"1ms\" to \"1h\"",
+     .doc = "time of one handler call"},
+    {.name = "limits.memory",
+     .kind = SETTINGS_SIZE,
+     TARGET(limit_memory),
+     .fallback = "256MiB",
+     .min = MIB,
+     .max = 2 * GIB,
+     .allowed = "a size from \"1MiB\" to \"2GiB\"",
+     .doc = "memory of the scripts' Lua state"},
+    {.name = "limits.payload",
+     .kind = SETTINGS_SIZE,
+     TARGET(limit_payload),
+     .fallback = "8MiB",
+     .min = 1,
+     .max = 512 * MIB,
+     .allowed = "a size from 1 to \"512MiB\"",
+     .doc = "size of a payload and of a stored state"},
+    {.name = "jit",
+     .kind = SETTINGS_BOOLEAN,
+     TARGET(jit),
+     .fallback = "false",
+     .allowed = "true or false",
+     .doc = "compile handlers; then a runaway one cannot be ended"},
+    {.name = "grants",
+     .kind = SETTINGS_LIST,
+     TARGET(grants),
+     .fallback = "",
+     .allowed = "a list of names, like { \"os\" }",
+     .doc = "library parts that scripts may use beyond the sandbox"},
+    {.name = "schema.create",
+     .kind = SETTINGS_BOOLEAN,
+     TARGET(schema_create),
+     .fallback = "true",
+     .allowed = "true or false",
+     .doc = "create missing tables at start"},
+    {.name = "schema.prefix",
+     .kind = SETTINGS_PREFIX,
+     .fallback = "",
+     .allowed = "letters, digits and underscores",
+     .doc = "put before the name of every table"},
+    {.name = "stop_timeout",
+     .kind = SETTINGS_DURATION,
+     TARGET(stop_timeout_us),
+     .fallback = "10s",
+     .min = 0,
+     .max = DAY,
+     .allowed = "a duration from 0 to \"24h\"",
+     .doc = "time for an orderly stop"},
+    {.name = "log.level",
+     .kind = SETTINGS_LEVEL,
+     TARGET(log_level),
+     .fallback = "info",
+     .allowed = "\"debug\", \"info\", \"warn\" or \"error\"",
+     .doc = "least level of a line that is logged"},
+    {.name = "log.format",
+     .kind = SETTINGS_FORMAT,
+     TARGET(log_format),
+     .allowed = "\"text\", \"logfmt\" or \"json\"",
+     .doc = "form of log lines; text on a terminal, else logfmt"},
+    {.name = "clock_offset",
+     .kind = SETTINGS_DURATION,
+     TARGET(clock_offset_us),
+     .fallback = "0",
+     .min = -36500 * DAY,
+     .max = 36500 * DAY,
+     .allowed = "a duration up to 100 years, also negative",
+     .doc = "shifts the host's own clock, for tests"},
+    {.name = NULL},
+};
+
+/* Known, and refused until the version that brings them. */
+static const char *const later_keys[] = {
+    "lease.duration",     "lease.heartbeat",  "lease.rebalance",
+    "notify_url",         "prepare",          "retry.attempts",
+    "retry.delay",        "retry.factor",     "retry.max_delay",
+    "retry.jitter",       "on_error",         "limits.cascade",
+    "capture.max_age",    "capture.max_rows", "capture.force",
+    "sagas.keep",         "commands.keep",    "compaction.schedule",
+    "tombstones.max_age", "admin.listen",     "admin.token",
+};
+
+#define LATER_COUNT (sizeof(later_keys) / sizeof(later_keys[0]))
+
+/* Tables whose keys are free. */
+static const char *const open_tables[] = {"schema.tables", "schema.aggregates"};
+
+#define OPEN_COUNT (sizeof(open_tables) / sizeof(open_tables[0]))
+
+const struct settings_key *settings_key_find(const char *name)
+{
+    for (const struct settings_key *key = settings_keys; key->name != NULL;
+         key++) {
+        if (strcmp(key->name, name) == 0)
+            return key;
+    }
+    return NULL;
+}
+
+/* All names a key may have, for the nearest one; ends with NULL. */
+static void known_names(const char *names[])
+{
+    size_t count = 0;
+
+    for (const struct settings_key *key = settings_keys; key->name != NULL;
+         key++)
+        names[count++] = key->name;
+    for (size_t i = 0; i < OPEN_COUNT; i++)
+        names[count++] = open_tables[i];
+    for (size_t i = 0; i < LATER_COUNT; i++)
+        names[count++] = later_keys[i];
+    names[count] = NULL;
+}
+
+static bool lies_under(const char *name, const char *table)
+{
+    size_t len = strlen(table);
+
+    return strncmp(name, table, len) == 0 && name[len] == '.';
+}
+
+static enum status key_unknown(const char *where, const char *name,
+                               const char *const *names, struct diag *diag)
+{
+    struct buffer list = BUFFER_EMPTY;
+    const char *near = text_nearest(name, names);
+
+    if (near != NULL)
+        return diag_set(diag, STATUS_CONFIG,
+                        "%s: unknown key '%.200s'; did you mean '%s'?", where,
+                        name, near);
+    for (const struct settings_key *key = settings_keys; key->name != NULL;
+         key++)
+        buffer_printf(&list, "%s, ", key->name);
+    buffer_append_string(&list, "schema.tables, schema.aggregates");
+    diag_set(diag, STATUS_CONFIG, "%s: unknown key '%.200s'; the keys are %s",
+             where, name, list.data);
+    buffer_free(&list);
+    return STATUS_CONFIG;
+}
+
+enum status settings_key_unknown(const char *where,
+                                 const struct table_entry *entry,
+                                 struct diag *diag)
+{
+    const char *names[SETTINGS_KEY_MAX + OPEN_COUNT + LATER_COUNT + 1];
+    const char *name = entry->key;
+    bool empty = entry->kind == TABLE_LIST && entry->nitems == 0;
+    struct buffer inner = BUFFER_EMPTY;
+
+    for (size_t i = 0; i < LATER_COUNT; i++) {
+        if (strcmp(name, later_keys[i]) == 0 ||
+            (lies_under(later_keys[i], name) && strcmp(name, "limits") != 0 &&
+             !empty) ||
+            lies_under(name, later_keys[i]))
+            return diag_set(diag, STATUS_CONFIG,
+                            "%s: %s is not available in this version; remove "
+                            "it",
+                            where, name);
+    }
+    known_names(names);
+    for (size_t i = 0; names[i] != NULL; i++) {
+        if (lies_under(names[i], name))
+            buffer_printf(&inner, "%s%s", inner.len > 0 ? ", " : "",
+                          names[i] + strlen(name) + 1);
+        else if (strcmp(names[i], name) == 0)
+            buffer_append_string(&inner, "names");
+    }
+    if (inner.len == 0)
+        return key_unknown(where, name, names, diag);
+    if (!empty)
+        diag_set(diag, STATUS_CONFIG, "%s: %s must be a table of: %s", where,
+                 name, inner.data);
+    buffer_free(&inner);
+    return empty ? STATUS_OK : STATUS_CONFIG;
+}
+
+/* --- values -------------------------------------------------------------- */
+
+/* Appends the value as JSON; passwords of URLs are masked. */
+static void write_value(const struct settings_key *key,
+                        const struct table_entry *entry, struct buffer *out)
+{
+    struct buffer masked = BUFFER_EMPTY;
+
+    switch (entry->kind) {
+    case TABLE_STRING:
+        if (key != NULL && key->kind == SETTINGS_DATABASE) {
+            db_url_mask(entry->string.data, &masked);
+            json_write_string(out, buffer_text(&masked));
+        } else {
+            json_write_string(out, entry->string);
+        }
+        break;
+    case TABLE_NUMBER:
+        if (isfinite(entry->number))
+            buffer_printf(out, "%.15g", entry->number);
+        else
+            buffer_append_string(out, "null");
+        break;
+    case TABLE_BOOLEAN:
+        buffer_append_string(out, entry->boolean ? "true" : "false");
+        break;
+    case TABLE_LIST:
+        buffer_append_char(out, '[');
+        for (size_t i = 0; i < entry->nitems; i++) {
+            if (i > 0)
+                buffer_append_char(out, ',');
+            json_write_string(out, entry->items[i]);
+        }
+        buffer_append_char(out, ']');
+        break;
+    }
+    buffer_free(&masked);
+}
+
+static enum status bad_value(const struct settings_key *key,
+                             const struct table_entry *entry, const char *where,
+                             struct diag *diag)
+{
+    struct buffer value = BUFFER_EMPTY;
+
+    write_value(key, entry, &value);
+    diag_set(diag, STATUS_CONFIG, "%s: %s must be %s, not %.*s", where,
+             key->name, key->allowed,
+             (int)text_utf8_prefix(buffer_text(&value), 200), value.data);
+    buffer_free(&value);
+    return STATUS_CONFIG;
+}
+
+static bool read_integer(const struct table_entry *entry, bool loose,
+                         int64_t *value)
+{
+    char *end;
+
+    if (entry->kind == TABLE_NUMBER) {
+        if (!(fabs(entry->number) < 1e15) ||
+            floor(entry->number) != entry->number)
+            return false;
+        *value = (int64_t)entry->number;
+        return true;
+    }
+    if (entry->kind != TABLE_STRING || !loose || entry->string.len == 0 ||
+        strchr("+-0123456789", entry->string.data[0]) == NULL)
+        return false;
+    errno = 0;
+    *value = strtoll(entry->string.data, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static bool read_amount(const struct settings_key *key,
+                        const struct table_entry *entry, int64_t *value)
+{
+    struct text text = entry->string;
+    bool negative;
+
+    if (entry->kind == TABLE_NUMBER) {
+        double scaled = entry->number;
+
+        if (key->kind == SETTINGS_DURATION)
+            scaled *= (double)CLOCK_SECOND;
+        if (!(fabs(scaled) < 9e18))
+            return false;
+        *value = llround(scaled);
+        return key->kind == SETTINGS_DURATION || floor(scaled) == scaled;
+    }
+    if (entry->kind != TABLE_STRING)
+        return false;
+    negative = key->min < 0 && text.len > 0 && text.data[0] == '-';
+    if (negative)
+        text = (struct text){text.data + 1, text.len - 1};
+    if ((key->kind == SETTINGS_DURATION
+             ? clock_parse_duration(text, value, NULL)
+             : clock_parse_size(text, value, NULL)) != STATUS_OK)
+        return false;
+    if (negative)
+        *value = -*value;
+    return true;
+}
+
+static bool read_boolean(const struct table_entry *entry, bool loose,
+                         bool *value)
+{
+    if (entry->kind == TABLE_BOOLEAN) {
+        *value = entry->boolean;
+        return true;
+    }
+    if (entry->kind != TABLE_STRING || !loose)
+        return false;
+    *value = text_equal(entry->string, TEXT_LITERAL("true")) ||
+             text_equal(entry->string, TEXT_LITERAL("1"));
+    return *value || text_equal(entry->string, TEXT_LITERAL("false")) ||
+           text_equal(entry->string, TEXT_LITERAL("0"));
+}
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++)
+        mem_free(list[i]);
+    mem_free(list);
+}
+
+static void set_list(const struct table_entry *entry, char ***target)
+{
+    char **list = mem_alloc((entry->nitems + 1) * sizeof(*list));
+
+    for (size_t i = 0; i < entry->nitems; i++)
+        list[i] = mem_copy_text(entry->items[i].data, entry->items[i].len);
+    free_list(*target);
+    *target = list;
+}
+
+static bool set_text(const struct settings_key *key,
+                     const struct table_entry *entry, char **target)
+{
+    if (entry->kind != TABLE_STRING || entry->string.len == 0 ||
+        memchr(entry->string.data, '\0', entry->string.len) != NULL)
+        return false;
+    if (key->kind == SETTINGS_DATABASE &&
+        db_url_dialect(entry->string.data) == NULL)
+        return false;
+    mem_free(*target);
+    *target = mem_copy_text(entry->string.data, entry->string.len);
+    return true;
+}
+
+static bool set_value(const struct settings_key *key,
+                      const struct table_entry *entry, bool loose,
+                      struct settings *settings)
+{
+    void *target = (char *)settings + key->target;
+    int64_t number = 0;
+
+    switch (key->kind) {
+    case SETTINGS_TEXT:
+    case SETTINGS_DATABASE:
+        return set_text(key, entry, target);
+    case SETTINGS_PREFIX: /* names_prefix judges it */
+        return entry->kind == TABLE_STRING;
+    case SETTINGS_INTEGER:
+        if (!read_integer(entry, loose, &number) || number < key->min ||
+            number > key->max)
+            return false;
+        *(int *)target = (int)number;
+        return true;
+    case SETTINGS_DURATION:
+    case SETTINGS_SIZE:
+        if (!read_amount(key, entry, &number) || number < key->min ||
+            number > key->max)
+            return false;
+        *(int64_t *)target = number;
+        return true;
+    case SETTINGS_BOOLEAN:
+        return read_boolean(entry, loose, target);
+    case SETTINGS_LIST:
+        if (entry->kind != TABLE_LIST)
+            return false;
+        set_list(entry, target);
+        return true;
+    case SETTINGS_LEVEL:
+        return entry->kind == TABLE_STRING &&
+               log_parse_level(entry->string.data, target);
+    case SETTINGS_FORMAT:
+        return entry->kind == TABLE_STRING &&
+               log_parse_format(entry->string.data, target);
+    }
+    return false;
+}
+
+enum status settings_key_set(const struct settings_key *key,
+                             const struct table_entry *entry, bool loose,
+                             const char *where, struct settings *settings,
+                             struct diag *diag)
+{
+    if (!set_value(key, entry, loose, settings))
+        return bad_value(key, entry, where, diag);
+    return STATUS_OK;
+}
+
+/* A number or a boolean that came as text is shown as what it is. */
+static void write_plain(const struct settings_key *key,
+                        const struct table_entry *entry, struct buffer *out)
+{
+    int64_t number = 0;
+    bool boolean = false;
+
+    if (key != NULL && key->kind == SETTINGS_INTEGER &&
+        read_integer(entry, true, &number))
+        buffer_printf(out, "%" PRId64, number);
+    else if (key != NULL && key->kind == SETTINGS_BOOLEAN &&
+             read_boolean(entry, true, &boolean))
+        buffer_append_string(out, boolean ? "true" : "false");
+    else
+        write_value(key, entry, out);
+}
+
+void settings_origin_set(struct settings_origins *origins, const char *name,
+                         const struct table_entry *entry, const char *where)
+{
+    struct buffer value = BUFFER_EMPTY;
+    struct settings_origin *origin = NULL;
+
+    write_plain(settings_key_find(name), entry, &value);
+    for (size_t i = 0; i < origins->count; i++) {
+        if (strcmp(origins->items[i].name, name) == 0)
+            origin = &origins->items[i];
+    }
+    if (origin == NULL) {
+        origins->items = mem_grow(origins->items, origins->count + 1,
+                                  sizeof(*origins->items));
+        origin = &origins->items[origins->count++];
+        *origin = (struct settings_origin){
+            .name = mem_copy_text(name, strlen(name))};
+    }
+    mem_free(origin->value);
+    mem_free(origin->where);
+    origin->value = mem_copy_text(value.data, value.len);
+    origin->where = mem_copy_text(where, strlen(where));
+    buffer_free(&value);
+}

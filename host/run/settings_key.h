@@ -1,0 +1,78 @@
+/*
+ * Settings key -- the table of configuration keys and what a value of each may
+ * be. Part of settings.c; nobody else includes it.
+ */
+#ifndef HOST_RUN_SETTINGS_KEY_H
+#define HOST_RUN_SETTINGS_KEY_H
+
+#include "run/settings.h"
+#include "script/table_file.h"
+
+#include <stddef.h>
+
+enum settings_kind {
+    SETTINGS_TEXT,     /* char *, not empty */
+    SETTINGS_DATABASE, /* the same, a URL */
+    SETTINGS_PREFIX,   /* the same, may be empty */
+    SETTINGS_INTEGER,  /* int */
+    SETTINGS_DURATION, /* int64_t, microseconds */
+    SETTINGS_SIZE,     /* int64_t, bytes */
+    SETTINGS_BOOLEAN,  /* bool */
+    SETTINGS_LIST,     /* char **, NULL-terminated */
+    SETTINGS_LEVEL,    /* enum log_level */
+    SETTINGS_FORMAT,   /* enum log_format */
+};
+
+struct settings_key {
+    const char *name;
+    enum settings_kind kind;
+    size_t target;        /* offset in struct settings */
+    const char *fallback; /* as text; NULL: decided when it is needed */
+    int64_t min, max;     /* INTEGER, DURATION, SIZE; units as stored */
+    const char *allowed;  /* for the message: "a whole number from 1 to 9" */
+    const char *doc;
+};
+
+/** The keys that work; ends with a NULL name. */
+extern const struct settings_key settings_keys[];
+#define SETTINGS_KEY_MAX 32
+
+/** A value as JSON and where it came from; both are owned. */
+struct settings_origin {
+    char *name; /* key */
+    char *value;
+    char *where;
+};
+
+struct settings_origins {
+    struct settings_origin *items;
+    size_t count;
+};
+
+/** The key, or NULL. */
+const struct settings_key *settings_key_find(const char *name);
+
+/**
+ * OK when `name` may be passed over in silence: an empty table of known keys.
+ * Otherwise CONFIG: not available yet, a table where a value is wanted, or
+ * unknown, with the nearest known key. `where` starts the message.
+ */
+enum status settings_key_unknown(const char *where,
+                                 const struct table_entry *entry,
+                                 struct diag *diag) MUST_CHECK;
+
+/**
+ * Checks a value and stores it. `loose` takes every kind from a string, for
+ * the environment and the command line. CONFIG says what is allowed;
+ * `settings` is unchanged then.
+ */
+enum status settings_key_set(const struct settings_key *key,
+                             const struct table_entry *entry, bool loose,
+                             const char *where, struct settings *settings,
+                             struct diag *diag) MUST_CHECK;
+
+/** Remembers value and origin of a key, in place of what was there. */
+void settings_origin_set(struct settings_origins *origins, const char *name,
+                         const struct table_entry *entry, const char *where);
+
+#endif
