@@ -15,7 +15,7 @@ struct high_water_mark {
     int64_t start; /* topic_start: all at or below it is gone */
 };
 
-/** Reads the row of a topic. */
+/** Reads the row of a topic. CONFIG when the topic has none. */
 enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
                                  const char *topic,
                                  struct high_water_mark *mark,
@@ -33,5 +33,12 @@ enum status high_water_mark_advance(struct db *db,
                                     const char *topic,
                                     struct high_water_mark *mark,
                                     struct diag *diag) MUST_CHECK;
+
+/**
+ * The position up to which a reader that may not write can read: the mark, or
+ * the committed end where that is as safe.
+ */
+int64_t high_water_mark_readable(const struct db *db,
+                                 const struct high_water_mark *mark);
 
 #endif

@@ -1,0 +1,287 @@
+#include "topic/event_page.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "topic/event_store_parts.h"
+
+#include <assert.h>
+
+/* Positions that one statement walks at most when it looks for some events
+ * only: a long stretch of others never makes one long statement. */
+#define SCAN_WINDOW INT64_C(20000)
+
+#define PAGE_PARAMS  8
+#define COUNT_PARAMS 7
+
+enum page_column {
+    PAGE_POSITION,
+    PAGE_ID,
+    PAGE_AGGREGATE_TYPE,
+    PAGE_AGGREGATE_ID,
+    PAGE_SEQUENCE,
+    PAGE_TYPE,
+    PAGE_REVISION,
+    PAGE_PAYLOAD,
+    PAGE_METADATA,
+    PAGE_OCCURRED_AT,
+    PAGE_PARTITION,
+};
+
+static bool filters(const struct event_filter *filter)
+{
+    return filter->ntypes > 0 || filter->naggregates > 0 ||
+           filter->npartitions > 0 || filter->aggregate_id.data != NULL;
+}
+
+/* Which tables can hold what is wanted. */
+static void choose_tables(const struct event_store *store,
+                          const struct event_filter *filter, bool *wanted)
+{
+    for (size_t t = 0; t < store->ntables; t++)
+        wanted[t] = filter->naggregates == 0;
+    for (size_t i = 0; i < filter->naggregates; i++)
+        wanted[event_store_table_of(store, filter->aggregates[i])] = true;
+}
+
+/* One branch per table, in position order over all of them: each branch walks
+ * its index and the database merges. */
+static enum status build_page_sql(const struct event_store *store,
+                                  struct event_page_sql *page,
+                                  struct diag *diag)
+{
+    enum sql_statement statement = page->by_aggregate ? SQL_EVENT_PAGE_AGGREGATE
+                                                      : SQL_EVENT_PAGE;
+    bool first = true;
+
+    for (size_t t = 0; t < store->ntables; t++) {
+        enum status status;
+
+        if (!page->wanted[t])
+            continue;
+        if (!first)
+            buffer_append_string(&page->text, "\nUNION ALL\n");
+        first = false;
+        status = event_store_fill(store, t, statement, &page->text, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    buffer_append_string(&page->text,
+                         "\n ORDER BY global_position\n LIMIT ?3\n");
+    page->sql = db_sql_make(buffer_text(&page->text), DB_HOST);
+    return STATUS_OK;
+}
+
+static enum status find_page_sql(struct event_store *store,
+                                 const struct event_filter *filter,
+                                 const struct db_sql **sql, struct diag *diag)
+{
+    size_t size = store->ntables * sizeof(bool);
+    bool by_aggregate = filter->aggregate_id.data != NULL;
+    bool *wanted = mem_alloc(size);
+    struct event_page_sql *page;
+    enum status status;
+
+    choose_tables(store, filter, wanted);
+    for (page = store->pages; page != NULL; page = page->next) {
+        if (page->by_aggregate == by_aggregate &&
+            memcmp(page->wanted, wanted, size) == 0) {
+            mem_free(wanted);
+            *sql = &page->sql;
+            return STATUS_OK;
+        }
+    }
+    page = mem_alloc(sizeof(*page));
+    page->by_aggregate = by_aggregate;
+    page->wanted = wanted;
+    page->next = store->pages;
+    status = build_page_sql(store, page, diag);
+    if (status != STATUS_OK) {
+        buffer_free(&page->text);
+        mem_free(page->wanted);
+        mem_free(page);
+        return status;
+    }
+    store->pages = page;
+    *sql = &page->sql;
+    return STATUS_OK;
+}
+
+static struct db_value texts_or_null(const struct text *items, size_t count)
+{
+    return count > 0 ? db_texts(items, count) : db_null();
+}
+
+static void fill_params(const struct event_filter *filter, int64_t after,
+                        int64_t upto, int64_t limit, struct db_value *params)
+{
+    params[0] = db_integer(after);
+    params[1] = db_integer(upto);
+    params[2] = db_integer(limit);
+    params[3] = texts_or_null(filter->types, filter->ntypes);
+    params[4] = texts_or_null(filter->aggregates, filter->naggregates);
+    params[5] = filter->npartitions > 0
+                    ? db_integers(filter->partitions, filter->npartitions)
+                    : db_null();
+    params[6] = db_text_value(filter->aggregate_id);
+}
+
+/* Puts `text` at *at and moves it on. */
+static struct text put(char **at, struct text text)
+{
+    struct text copy = {*at, text.len};
+
+    memcpy(*at, text.data, text.len);
+    *at += text.len;
+    return copy;
+}
+
+/* The texts of a message lie in one piece of the arena. */
+static void copy_message(struct arena *arena, struct db_rows *rows,
+                         struct message *message)
+{
+    struct text aggregate_type = db_get_text(rows, PAGE_AGGREGATE_TYPE);
+    struct text aggregate_id = db_get_text(rows, PAGE_AGGREGATE_ID);
+    struct text type = db_get_text(rows, PAGE_TYPE);
+    struct text payload = db_get_text(rows, PAGE_PAYLOAD);
+    struct text metadata = TEXT_NONE;
+    char *at;
+
+    if (!db_is_null(rows, PAGE_METADATA))
+        metadata = db_get_text(rows, PAGE_METADATA);
+    at = arena_alloc(arena, aggregate_type.len + aggregate_id.len + type.len +
+                                payload.len + metadata.len + 1);
+    *message = (struct message){
+        .position = db_get_int64(rows, PAGE_POSITION),
+        .id = db_get_uuid(rows, PAGE_ID),
+        .partition = (int)db_get_int64(rows, PAGE_PARTITION),
+        .revision = (int)db_get_int64(rows, PAGE_REVISION),
+        .occurred_at = db_get_timestamp(rows, PAGE_OCCURRED_AT),
+        .sequence = db_get_int64(rows, PAGE_SEQUENCE),
+    };
+    message->aggregate_type = put(&at, aggregate_type);
+    message->aggregate_id = put(&at, aggregate_id);
+    message->key = message->aggregate_id;
+    message->type = put(&at, type);
+    message->payload = put(&at, payload);
+    if (metadata.data != NULL)
+        message->metadata = put(&at, metadata);
+}
+
+static struct message *next_message(struct event_page *page)
+{
+    if (page->count == page->capacity) {
+        page->capacity = page->capacity > 0 ? page->capacity * 2 : 64;
+        page->messages = mem_grow(page->messages, page->capacity,
+                                  sizeof(*page->messages));
+    }
+    return &page->messages[page->count];
+}
+
+/* *cut is set when rows may be left. */
+static enum status read_rows(struct db_rows *rows,
+                             const struct event_range *range,
+                             struct event_page *page, bool *cut,
+                             struct diag *diag)
+{
+    size_t bytes = 0;
+
+    for (;;) {
+        bool more;
+        size_t size;
+        enum status status = db_next(rows, &more, diag);
+
+        if (status != STATUS_OK || !more)
+            return status;
+        size = db_get_text(rows, PAGE_PAYLOAD).len;
+        if (page->count > 0 && size > range->byte_limit - bytes) {
+            *cut = true;
+            return STATUS_OK;
+        }
+        bytes = size < range->byte_limit - bytes ? bytes + size
+                                                 : range->byte_limit;
+        copy_message(&page->arena, rows, next_message(page));
+        page->count++;
+        if (page->count == range->limit) {
+            *cut = true;
+            return STATUS_OK;
+        }
+    }
+}
+
+enum status event_page_read(struct event_store *store, struct db *db,
+                            const struct event_filter *filter,
+                            const struct event_range *range,
+                            struct event_page *page, struct diag *diag)
+{
+    struct db_value params[PAGE_PARAMS];
+    size_t nparams = COUNT_PARAMS - 1;
+    int64_t upto = range->upto;
+    const struct db_sql *sql;
+    struct db_rows *rows;
+    bool cut = false;
+    enum status status;
+
+    assert(range->limit > 0);
+    arena_reset(&page->arena);
+    page->count = 0;
+    page->through = range->after;
+    if (upto <= range->after)
+        return STATUS_OK;
+    if (filters(filter) && upto - range->after > SCAN_WINDOW)
+        upto = range->after + SCAN_WINDOW;
+    status = find_page_sql(store, filter, &sql, diag);
+    if (status != STATUS_OK)
+        return status;
+    fill_params(filter, range->after, upto, (int64_t)range->limit, params);
+    if (filter->aggregate_id.data != NULL) {
+        params[7] = db_integer(
+            hash_partition(filter->aggregate_id, store->partitions));
+        nparams = PAGE_PARAMS;
+    }
+    status = db_query(db, sql, params, nparams, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = read_rows(rows, range, page, &cut, diag);
+    db_rows_close(rows);
+    if (status != STATUS_OK)
+        return status;
+    page->through = cut ? page->messages[page->count - 1].position : upto;
+    return STATUS_OK;
+}
+
+void event_page_free(struct event_page *page)
+{
+    arena_free(&page->arena);
+    mem_free(page->messages);
+    *page = (struct event_page){.arena = ARENA_EMPTY};
+}
+
+enum status event_page_count(struct event_store *store, struct db *db,
+                             const struct event_filter *filter, int64_t after,
+                             int64_t upto, int64_t limit, int64_t *count,
+                             struct diag *diag)
+{
+    bool *wanted = mem_alloc(store->ntables * sizeof(bool));
+    enum status status = STATUS_OK;
+    int64_t total = 0;
+
+    choose_tables(store, filter, wanted);
+    for (size_t t = 0; t < store->ntables && total < limit; t++) {
+        struct db_value params[COUNT_PARAMS];
+        int64_t matching = 0;
+        bool found;
+
+        if (!wanted[t])
+            continue;
+        fill_params(filter, after, upto, limit - total, params);
+        status = db_query_int64(db, &store->tables[t].count, params,
+                                COUNT_PARAMS, &matching, &found, diag);
+        if (status != STATUS_OK)
+            break;
+        total += matching;
+    }
+    mem_free(wanted);
+    if (status == STATUS_OK)
+        *count = total;
+    return status;
+}

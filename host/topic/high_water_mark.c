@@ -1,0 +1,127 @@
+#include "topic/high_water_mark.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+/* Tries of the compare-and-set before another host counts as a conflict. */
+#define ADVANCE_TRIES 10
+
+static enum status read_row(struct db_rows *rows, const char *topic,
+                            struct high_water_mark *mark, struct diag *diag)
+{
+    bool more;
+    enum status status = db_next(rows, &more, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (!more)
+        return diag_set(diag, STATUS_CONFIG,
+                        "topic %s has no high-water mark in this database; run "
+                        "`moontide schema upgrade`",
+                        topic);
+    if (db_is_null(rows, 2))
+        return diag_set(diag, STATUS_CONFIG,
+                        "topic %s has no position counter in this database; "
+                        "run `moontide schema upgrade`",
+                        topic);
+    mark->mark = db_get_int64(rows, 0);
+    mark->start = db_get_int64(rows, 1);
+    mark->end = db_get_int64(rows, 2);
+    return db_next(rows, &more, diag);
+}
+
+enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
+                                 const char *topic,
+                                 struct high_water_mark *mark,
+                                 struct diag *diag)
+{
+    struct db_value params[] = {db_string(topic)};
+    struct high_water_mark read = {0};
+    struct db_rows *rows;
+    enum status status;
+
+    status = db_query(db, catalog_sql(catalog, SQL_MARK_READ), params, 1, &rows,
+                      diag);
+    if (status != STATUS_OK)
+        return status;
+    status = read_row(rows, topic, &read, diag);
+    db_rows_close(rows);
+    if (status == STATUS_OK)
+        *mark = read;
+    return status;
+}
+
+/* *moved is false when another host was first. */
+static enum status move(struct db *db, const struct catalog *catalog,
+                        const char *topic, const struct high_water_mark *mark,
+                        bool *moved, struct diag *diag)
+{
+    struct db_value params[] = {db_string(topic), db_integer(mark->mark),
+                                db_integer(mark->end)};
+    int64_t affected = 0;
+    enum status status;
+
+    status = db_begin(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db_execute(db, catalog_sql(catalog, SQL_MARK_ADVANCE), params, 3,
+                        &affected, diag);
+    if (status == STATUS_OK && affected == 1)
+        status = db_commit(db, NULL, diag);
+    else
+        db_rollback(db);
+    *moved = affected == 1;
+    return status;
+}
+
+enum status high_water_mark_advance(struct db *db,
+                                    const struct catalog *catalog,
+                                    const char *topic,
+                                    struct high_water_mark *mark,
+                                    struct diag *diag)
+{
+    struct high_water_mark read;
+
+    assert(!db_in_transaction(db));
+    for (int i = 0; i < ADVANCE_TRIES; i++) {
+        bool moved = false;
+        enum status status = high_water_mark_read(db, catalog, topic, &read,
+                                                  diag);
+
+        if (status != STATUS_OK)
+            return status;
+        if (read.end < read.mark)
+            return diag_set(
+                diag, STATUS_REFUSED,
+                "topic %s ends at position %" PRId64
+                ", below its high-water mark %" PRId64
+                ": this is an older copy of the database, and consumers have "
+                "seen positions that it lacks; restore the newer copy, or "
+                "rebuild the consumers",
+                topic, read.end, read.mark);
+        if (read.end == read.mark) {
+            *mark = read;
+            return STATUS_OK;
+        }
+        status = move(db, catalog, topic, &read, &moved, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (moved) {
+            read.mark = read.end;
+            *mark = read;
+            return STATUS_OK;
+        }
+    }
+    return diag_set(diag, STATUS_CONFLICT,
+                    "the high-water mark of topic %s was moved by others at "
+                    "every try",
+                    topic);
+}
+
+int64_t high_water_mark_readable(const struct db *db,
+                                 const struct high_water_mark *mark)
+{
+    if ((db_abilities(db) & DB_CAN_SEQUENCE) != 0 || mark->end < mark->mark)
+        return mark->mark;
+    return mark->end;
+}

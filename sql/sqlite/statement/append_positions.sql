@@ -1,0 +1,7 @@
+-- Draws positions; the counter row stays locked until the transaction ends.
+-- ?1 how many
+-- Gives runs of positions, rising: the first of the run, how many.
+UPDATE ${event_store_global_position_table}
+   SET val = val + ?1
+ WHERE id = 1
+RETURNING val - ?1 + 1, ?1
