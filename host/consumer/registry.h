@@ -42,7 +42,14 @@ struct consumer_row {
 };
 
 const char *consumer_state_word(enum consumer_state state); /* "RUNNING" ... */
-const char *halt_reason_word(enum halt_reason reason); /* "" for NONE */
+const char *halt_reason_word(enum halt_reason reason);      /* "" for NONE */
+
+/** Takes stored words apart; NULL data stands for SQL NULL. PERMANENT for a
+ * word that this version does not know. */
+enum status consumer_state_parse(struct text state, struct text reason,
+                                 enum consumer_state *state_out,
+                                 enum halt_reason *reason_out,
+                                 struct diag *diag) MUST_CHECK;
 
 /** Reads the row; row->exists is false when there is none. */
 enum status registry_read(struct db *db, const struct catalog *catalog,

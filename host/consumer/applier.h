@@ -1,0 +1,65 @@
+/*
+ * Applier -- what a model provides so that consumer/apply.c can run a batch
+ * in one processing transaction. The consumer layer owns the transaction,
+ * the checkpoints and the undelivered messages; the applier only loads,
+ * applies and writes the units it is given.
+ *
+ * A unit is one message for one key. Per transaction: begin, then apply for
+ * each unit in order, then finish, then (after commit or rollback) end.
+ */
+#ifndef HOST_CONSUMER_APPLIER_H
+#define HOST_CONSUMER_APPLIER_H
+
+#include "consumer/failure.h"
+#include "db/db.h"
+#include "topic/message.h"
+
+#include <stdbool.h>
+
+struct unit {
+    const struct message *message;
+    struct text key; /* NULL data: applied without a key */
+    int partition;   /* of the key: where it is applied */
+    int attempt;     /* from 1 */
+    size_t origin;   /* the caller's: which row or message it came from */
+};
+
+enum apply_verdict {
+    APPLY_DONE,
+    APPLY_FAILED, /* *failure says why; its effects are undone */
+    APPLY_STUCK,  /* failed, and its effects or another unit's failure are in
+                     the transaction: roll back and repeat unit by unit */
+};
+
+/** Receives a key; its bytes are valid during the call. */
+typedef void (*applier_key_fn)(void *arg, struct text key);
+
+struct applier_ops {
+    /** Tells the keys of a message. FAILED with *failure when they cannot be
+     * told. */
+    enum status (*keys)(void *self, const struct message *message,
+                        applier_key_fn emit, void *arg,
+                        struct failure *failure);
+    /** Loads in bulk what the units need. Units are borrowed until end. */
+    enum status (*begin)(void *self, struct db *db, const struct unit *units,
+                         size_t count, bool replaying, struct diag *diag);
+    /** Applies units[index]. A status other than OK is the database's. */
+    enum status (*apply)(void *self, struct db *db, size_t index,
+                         enum apply_verdict *verdict, struct failure *failure,
+                         struct diag *diag);
+    /** Queues what the batch changed; statement tags are the applier's, and
+     * not negative. FAILED with *failure: some unit left what cannot be
+     * written; repeat unit by unit. */
+    enum status (*finish)(void *self, struct db *db, struct failure *failure,
+                          struct diag *diag);
+    /** "script:line" of a queued statement by its tag, or "". */
+    const char *(*where)(void *self, int64_t tag);
+    void (*end)(void *self);
+};
+
+struct applier {
+    const struct applier_ops *ops;
+    void *self;
+};
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Apply -- the processing transaction of one page: checkpoints locked and
+ * checked, handlers run in position order, what they changed written, the
+ * checkpoints moved, commit. All or nothing; a failing message is isolated.
+ *
+ * First the page is tried as a whole. When something fails that cannot be
+ * taken back alone, the transaction rolls back and the page is repeated unit
+ * by unit, each under a savepoint: a neighbour is applied twice at most.
+ */
+#ifndef HOST_CONSUMER_APPLY_H
+#define HOST_CONSUMER_APPLY_H
+
+#include "consumer/poll.h"
+
+/**
+ * Applies consumer->page for the partitions of `poll`. OK also when the
+ * consumer turned out to be paused or halted. FENCED when its checkpoints
+ * were moved by somebody else. On anything but OK nothing was applied (LOST:
+ * or all of it was).
+ */
+enum status apply_page(struct consumer *consumer, const struct poll *poll,
+                       struct diag *diag) MUST_CHECK;
+
+/* Shared with consumer/retry.c: the batch of consumer->units under way. */
+
+/** Begins, locks and compares. *run is false when the consumer is paused or
+ * halted; the transaction is then over. */
+enum status apply_begin(struct consumer *consumer, bool *run,
+                        struct checkpoint_lock *lock,
+                        struct diag *diag) MUST_CHECK;
+
+/** What became of one unit. */
+typedef void (*apply_unit_fn)(struct consumer *consumer, void *arg, size_t unit,
+                              const struct failure *failure);
+
+/**
+ * Runs consumer->units, all at once or each under a savepoint. A unit whose
+ * key is held is passed to `waits`; a failed one to `fails`, which holds its
+ * key; an applied one to `done`. *repeat asks for a rollback and a repetition
+ * with `careful`.
+ */
+struct apply_run {
+    bool careful;
+    apply_unit_fn done; /* may be NULL */
+    apply_unit_fn fails;
+    apply_unit_fn waits;
+    void *arg; /* for the three */
+};
+enum status apply_units(struct consumer *consumer, const struct apply_run *run,
+                        bool *repeat, struct diag *diag) MUST_CHECK;
+
+/** Whether a refused statement is the doing of some unit, and not of the
+ * database or of another process. */
+bool apply_is_fault(enum status status);
+
+/** Adds a unit to the batch. */
+void apply_unit_add(struct consumer *consumer, const struct unit *unit);
+
+/** Takes a failure into the memory of the batch. */
+const struct failure *apply_keep_failure(struct consumer *consumer,
+                                         const struct failure *failure);
+
+/** Logs why a message could not be applied. */
+void apply_log_failure(const struct consumer *consumer,
+                       const struct message *message,
+                       const struct failure *failure);
+
+/** Halts the consumer with APPLY_ERROR in this transaction. */
+enum status apply_halt(struct consumer *consumer, struct diag *diag) MUST_CHECK;
+
+/** Takes what a commit decided into memory. */
+void apply_committed(struct consumer *consumer);
+
+#endif

@@ -1,0 +1,90 @@
+#include "consumer/checkpoint.h"
+
+#include "base/memory.h"
+
+void checkpoints_init(struct checkpoints *checkpoints, int partitions)
+{
+    checkpoints->partitions = partitions;
+    checkpoints->position = mem_grow(NULL, (size_t)partitions,
+                                     sizeof(*checkpoints->position));
+    for (int p = 0; p < partitions; p++)
+        checkpoints->position[p] = CHECKPOINT_NONE;
+}
+
+void checkpoints_free(struct checkpoints *checkpoints)
+{
+    mem_free(checkpoints->position);
+    *checkpoints = (struct checkpoints){.partitions = 0};
+}
+
+/* One row: partition, position, state, reason, epoch, two flags. */
+static enum status row_take(struct db_rows *rows, int expected,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock, struct diag *diag)
+{
+    int64_t partition = db_get_int64(rows, 0);
+
+    if (partition != expected || expected >= stored->partitions)
+        return diag_set(diag, STATUS_REFUSED,
+                        "the checkpoint rows name partition %lld where %d was "
+                        "expected; the partition count is %d",
+                        (long long)partition, expected, stored->partitions);
+    stored->position[partition] = db_is_null(rows, 1) ? CHECKPOINT_NONE
+                                                      : db_get_int64(rows, 1);
+    if (expected > 0)
+        return STATUS_OK; /* the rest is the same in every row */
+    lock->epoch = db_is_null(rows, 4) ? 0 : db_get_int64(rows, 4);
+    lock->undelivered = db_get_bool(rows, 5);
+    lock->skipped = db_get_bool(rows, 6);
+    return consumer_state_parse(
+        db_is_null(rows, 2) ? TEXT_NONE : db_get_text(rows, 2),
+        db_is_null(rows, 3) ? TEXT_NONE : db_get_text(rows, 3), &lock->state,
+        &lock->halt_reason, diag);
+}
+
+enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id),
+                                      db_string(source)};
+    struct db_rows *rows;
+    int count = 0;
+    bool more = false;
+    enum status status;
+
+    status = db_query(db, catalog_sql(catalog, SQL_CHECKPOINT_LOCK), params, 2,
+                      &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (;;) {
+        status = db_next(rows, &more, diag);
+        if (status != STATUS_OK || !more)
+            break;
+        status = row_take(rows, count, stored, lock, diag);
+        if (status != STATUS_OK)
+            break;
+        count++;
+    }
+    db_rows_close(rows);
+    if (status == STATUS_OK && count != stored->partitions)
+        return diag_set(diag, STATUS_REFUSED,
+                        "%d of %d checkpoint rows of '%s' are gone: the "
+                        "consumer was unsubscribed while it ran",
+                        stored->partitions - count, stored->partitions, source);
+    return status;
+}
+
+enum status checkpoint_advance(struct db *db, const struct catalog *catalog,
+                               const char *consumer_id, const char *source,
+                               const int64_t *partitions, size_t count,
+                               int64_t position, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integers(partitions, count),
+                                      db_integer(position)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_CHECKPOINT_ADVANCE), params, 4,
+                    (int64_t)count, -1, diag);
+}

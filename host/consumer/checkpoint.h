@@ -1,0 +1,50 @@
+/*
+ * Checkpoint -- per consumer, source and partition: every position up to it
+ * is done. The rows move inside the processing transaction, so a position is
+ * visible exactly when its effects are. This module never begins or commits.
+ */
+#ifndef HOST_CONSUMER_CHECKPOINT_H
+#define HOST_CONSUMER_CHECKPOINT_H
+
+#include "consumer/registry.h"
+#include "db/catalog.h"
+#include "db/db.h"
+
+#define CHECKPOINT_NONE INT64_C(-1) /* position NULL: nothing read yet */
+
+/** The rows of one consumer and source; index is the partition. */
+struct checkpoints {
+    int partitions;
+    int64_t *position; /* as stored */
+};
+
+/** What one locked read of the rows and the consumer's row tells. */
+struct checkpoint_lock {
+    enum consumer_state state;
+    enum halt_reason halt_reason;
+    int64_t epoch;
+    bool undelivered; /* the consumer has undelivered messages there */
+    bool skipped;     /* ... or skipped ones */
+};
+
+void checkpoints_init(struct checkpoints *checkpoints, int partitions);
+void checkpoints_free(struct checkpoints *checkpoints);
+
+/**
+ * Locks the rows (until the transaction ends) and reads them into `stored`.
+ * REFUSED when rows are missing: the consumer was unsubscribed meanwhile.
+ */
+enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock,
+                            struct diag *diag) MUST_CHECK;
+
+/** Queues the move of `count` partitions to `position`; each must be lower
+ * than that, else the commit is a CONFLICT. */
+enum status checkpoint_advance(struct db *db, const struct catalog *catalog,
+                               const char *consumer_id, const char *source,
+                               const int64_t *partitions, size_t count,
+                               int64_t position, struct diag *diag) MUST_CHECK;
+
+#endif

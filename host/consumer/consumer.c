@@ -1,0 +1,218 @@
+#include "consumer/consumer.h"
+
+#include "base/memory.h"
+#include "consumer/apply.h"
+#include "consumer/poll.h"
+#include "consumer/retry.h"
+
+/* A processing transaction holds locks, so it is kept below this. */
+#define TARGET_US (50 * CLOCK_SECOND / 1000)
+
+/* Over empty stretches a checkpoint is saved no more often than this. */
+#define SAVE_EVERY_US (60 * CLOCK_SECOND)
+
+void consumer_init(struct consumer *c, const struct consumer_env *env,
+                   const struct consumer_name *name, const char *source,
+                   const struct event_filter *filter, bool own_key,
+                   const struct applier *applier)
+{
+    *c = (struct consumer){
+        .env = env,
+        .name = *name,
+        .source = source,
+        .filter = *filter,
+        .own_key = own_key,
+        .applier = *applier,
+        .limit = env->batch,
+        .saved_at = clock_monotonic(),
+    };
+    checkpoints_init(&c->stored, env->partitions);
+    checkpoints_init(&c->reached, env->partitions);
+}
+
+void consumer_free(struct consumer *c)
+{
+    checkpoints_free(&c->stored);
+    checkpoints_free(&c->reached);
+    event_page_free(&c->page);
+    mem_free(c->units);
+    mem_free(c->entries);
+    undelivered_keys_free(&c->held);
+    skips_free(&c->skips);
+    arena_free(&c->arena);
+}
+
+/* Takes the stored rows into memory; needs a transaction. */
+static enum status take_position(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct checkpoint_lock lock = {.epoch = 0};
+    enum status status = checkpoint_lock(env->db, env->catalog, c->row.id,
+                                         c->source, &c->stored, &lock, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    memcpy(c->reached.position, c->stored.position,
+           (size_t)c->stored.partitions * sizeof(*c->stored.position));
+    c->row.state = lock.state;
+    c->row.halt_reason = lock.halt_reason;
+    c->retry_due = lock.undelivered;
+    return STATUS_OK;
+}
+
+/* A start gives what halted the consumer a fresh budget (design 3). */
+static enum status revive(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    enum status status = undelivered_revive(env->db, env->catalog, c->row.id,
+                                            diag);
+
+    if (status == STATUS_OK)
+        status = registry_set_state(env->db, env->catalog, &c->row,
+                                    CONSUMER_RUNNING, HALT_NONE,
+                                    clock_now(env->clock), diag);
+    return status;
+}
+
+enum status consumer_start(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    enum status status = db_begin(env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = registry_subscribe(env->db, env->catalog, &c->name, c->source,
+                                env->partitions, env->ids,
+                                clock_now(env->clock), &c->row, diag);
+    if (status == STATUS_OK && c->row.state == CONSUMER_HALTED &&
+        c->row.halt_reason == HALT_APPLY_ERROR)
+        status = revive(c, diag);
+    if (status == STATUS_OK)
+        status = take_position(c, diag);
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK)
+        db_rollback(env->db);
+    return status;
+}
+
+enum status consumer_reload(struct consumer *c, struct diag *diag)
+{
+    enum status status = db_begin_read(c->env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = take_position(c, diag);
+    db_rollback(c->env->db);
+    return status;
+}
+
+/* Shrinks or grows the page so that the next one takes about TARGET_US. */
+static void adapt(struct consumer *c, int64_t took_us)
+{
+    size_t count = c->page.count;
+    size_t fits;
+
+    if (count == 0)
+        return;
+    fits = (size_t)((int64_t)count * TARGET_US / (took_us > 0 ? took_us : 1));
+    if (fits < 1)
+        fits = 1;
+    if (fits > 2 * c->limit)
+        fits = 2 * c->limit;
+    c->limit = fits < c->env->batch ? fits : c->env->batch;
+}
+
+static bool is_running(const struct consumer *c)
+{
+    return c->row.state == CONSUMER_RUNNING;
+}
+
+enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
+                          struct diag *diag)
+{
+    struct poll poll;
+    int64_t began;
+    bool found;
+    enum status status;
+
+    *worked = false;
+    if (!is_running(c))
+        return STATUS_OK;
+    if (c->retry_due) {
+        status = retry_due(c, worked, diag);
+        if (status != STATUS_OK)
+            return status;
+        c->retry_due = *worked && is_running(c);
+        if (*worked)
+            return STATUS_OK;
+    }
+    status = poll_page(c, mark, &poll, &found, diag);
+    if (status != STATUS_OK || !found)
+        return status;
+    *worked = true;
+    if (c->page.count == 0) {
+        for (size_t i = 0; i < poll.npartitions; i++)
+            c->reached.position[poll.partitions[i]] = c->page.through;
+        if (clock_monotonic() - c->saved_at >= SAVE_EVERY_US)
+            return consumer_save(c, diag);
+        return STATUS_OK;
+    }
+    began = clock_monotonic();
+    status = apply_page(c, &poll, diag);
+    if (status == STATUS_OK)
+        adapt(c, clock_monotonic() - began);
+    return status;
+}
+
+/* Partitions that were reached at `position` but not saved there. */
+static size_t unsaved_at(const struct consumer *c, int64_t position,
+                         int64_t *partitions)
+{
+    size_t count = 0;
+
+    for (int p = 0; p < c->reached.partitions; p++)
+        if (c->reached.position[p] == position &&
+            c->stored.position[p] < position)
+            partitions[count++] = p;
+    return count;
+}
+
+enum status consumer_save(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    int64_t *partitions;
+    struct checkpoint_lock lock = {.epoch = 0};
+    bool run, any = false;
+    enum status status;
+
+    for (int p = 0; p < c->reached.partitions; p++)
+        any |= c->reached.position[p] > c->stored.position[p];
+    if (!any || !is_running(c))
+        return STATUS_OK;
+    status = apply_begin(c, &run, &lock, diag);
+    if (status != STATUS_OK || !run)
+        return status;
+    arena_reset(&c->arena);
+    partitions = arena_alloc(&c->arena, (size_t)c->reached.partitions *
+                                            sizeof(*partitions));
+    for (int p = 0; status == STATUS_OK && p < c->reached.partitions; p++) {
+        size_t count = unsaved_at(c, c->reached.position[p], partitions);
+
+        /* each group once: by its lowest partition */
+        if (count > 0 && partitions[0] == p)
+            status = checkpoint_advance(env->db, env->catalog, c->row.id,
+                                        c->source, partitions, count,
+                                        c->reached.position[p], diag);
+    }
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK) {
+        db_rollback(env->db);
+        return status;
+    }
+    memcpy(c->stored.position, c->reached.position,
+           (size_t)c->stored.partitions * sizeof(*c->stored.position));
+    c->saved_at = clock_monotonic();
+    return STATUS_OK;
+}

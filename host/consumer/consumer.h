@@ -1,0 +1,89 @@
+/*
+ * Consumer -- one declared consumer at work in this process: what it reads,
+ * where it stands, and what applies its messages. One step polls a page
+ * (consumer/poll.h) and applies it in one transaction (consumer/apply.h).
+ */
+#ifndef HOST_CONSUMER_CONSUMER_H
+#define HOST_CONSUMER_CONSUMER_H
+
+#include "base/log.h"
+#include "consumer/applier.h"
+#include "consumer/checkpoint.h"
+#include "consumer/skipped.h"
+#include "consumer/undelivered.h"
+#include "topic/event_page.h"
+
+/** What all consumers of a process share; borrowed, one thread. */
+struct consumer_env {
+    struct db *db;
+    const struct catalog *catalog;
+    const struct names *names;
+    struct event_store *store;
+    struct uuid_source *ids;
+    const struct clock *clock;
+    const struct log *log;
+    int partitions;
+    size_t batch;       /* messages per transaction at most */
+    size_t batch_bytes; /* payload bytes per transaction, about */
+};
+
+/** Fields are for the files of this folder; the host reads counters only. */
+struct consumer {
+    const struct consumer_env *env;
+    struct consumer_name name;
+    const char *source;
+    struct event_filter filter; /* types and aggregates it wants */
+    bool own_key;               /* reads all partitions, keys its own way */
+    struct applier applier;
+
+    struct consumer_row row;
+    struct checkpoints stored;  /* as committed */
+    struct checkpoints reached; /* stored, or further over empty stretches */
+    int64_t saved_at;           /* monotonic: last save of a checkpoint */
+
+    /* the batch in hand; memory is reused */
+    struct event_page page;
+    size_t limit; /* messages: adapts so that a transaction stays short */
+    struct unit *units;
+    size_t nunits, units_capacity;
+    struct undelivered_entry *entries;
+    size_t nentries, entries_capacity;
+    struct undelivered_keys held;
+    struct skips skips;
+    struct arena arena;
+
+    int64_t applied; /* messages passed since the consumer was opened */
+    int64_t failed;  /* messages recorded as undelivered */
+    bool retry_due;  /* there may be undelivered messages to try */
+};
+
+/** The applier is borrowed; it and the env must outlive the consumer. */
+void consumer_init(struct consumer *consumer, const struct consumer_env *env,
+                   const struct consumer_name *name, const char *source,
+                   const struct event_filter *filter, bool own_key,
+                   const struct applier *applier);
+void consumer_free(struct consumer *consumer);
+
+/** Registers the consumer (rows made where missing), gives a consumer halted
+ * by APPLY_ERROR a fresh budget, and reads where it stands. One transaction. */
+enum status consumer_start(struct consumer *consumer,
+                           struct diag *diag) MUST_CHECK;
+
+/** Reads state and checkpoints again, after another owner moved them or a
+ * connection was lost. */
+enum status consumer_reload(struct consumer *consumer,
+                            struct diag *diag) MUST_CHECK;
+
+/**
+ * Applies at most one batch up to `mark`. *worked is false when there was
+ * nothing to do (or it is paused or halted). CONFLICT and LOST leave it as
+ * before the batch: the caller backs off, or reconnects and reloads.
+ */
+enum status consumer_step(struct consumer *consumer, int64_t mark, bool *worked,
+                          struct diag *diag) MUST_CHECK;
+
+/** Saves positions that were reached over empty stretches. */
+enum status consumer_save(struct consumer *consumer,
+                          struct diag *diag) MUST_CHECK;
+
+#endif

@@ -1,0 +1,134 @@
+#include "consumer/message_copy.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+
+#include <inttypes.h>
+
+static void write_text(struct buffer *out, bool *first, const char *key,
+                       struct text text)
+{
+    if (text.data == NULL)
+        return;
+    json_write_key(out, first, key);
+    json_write_string(out, text);
+}
+
+static void write_integer(struct buffer *out, bool *first, const char *key,
+                          int64_t value)
+{
+    json_write_key(out, first, key);
+    buffer_printf(out, "%" PRId64, value);
+}
+
+void message_copy_write(const struct message *m, struct buffer *out)
+{
+    char id[UUID_TEXT_LEN + 1], occurred_at[CLOCK_TEXT_SIZE];
+    bool first = true;
+
+    uuid_format(&m->id, id);
+    clock_format(m->occurred_at, occurred_at);
+    buffer_append_char(out, '{');
+    write_integer(out, &first, "position", m->position);
+    write_text(out, &first, "id", text_of(id));
+    write_text(out, &first, "key", m->key);
+    write_integer(out, &first, "partition", m->partition);
+    write_text(out, &first, "type", m->type);
+    write_integer(out, &first, "revision", m->revision);
+    write_text(out, &first, "payload", m->payload);
+    write_text(out, &first, "metadata", m->metadata);
+    write_text(out, &first, "occurred_at", text_of(occurred_at));
+    write_text(out, &first, "aggregate_type", m->aggregate_type);
+    write_text(out, &first, "aggregate_id", m->aggregate_id);
+    write_integer(out, &first, "sequence", m->sequence);
+    buffer_append_char(out, '}');
+}
+
+static struct text take_string(struct json_value value, struct arena *arena)
+{
+    struct buffer decoded = BUFFER_EMPTY;
+    struct text copy;
+
+    json_decode_string(value, &decoded);
+    copy = arena_copy(arena, buffer_text(&decoded));
+    buffer_free(&decoded);
+    return copy;
+}
+
+/* Fills the field named `key`; false when its value is not what it must be. */
+static bool take_field(struct text key, struct json_value value,
+                       struct arena *arena, struct message *m)
+{
+    const struct {
+        const char *name;
+        struct text *target;
+    } texts[] = {
+        {"key", &m->key},
+        {"type", &m->type},
+        {"payload", &m->payload},
+        {"metadata", &m->metadata},
+        {"aggregate_type", &m->aggregate_type},
+        {"aggregate_id", &m->aggregate_id},
+    };
+    int64_t number = 0;
+    struct text text = TEXT_NONE;
+    bool is_number = value.kind == JSON_NUMBER &&
+                     json_decode_int64(value, &number);
+
+    if (value.kind == JSON_STRING)
+        text = take_string(value, arena);
+    else if (!is_number)
+        return false;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (!text_equal(key, text_of(texts[i].name)))
+            continue;
+        *texts[i].target = text;
+        return text.data != NULL;
+    }
+    if (text_equal(key, TEXT_LITERAL("id")))
+        return uuid_parse(text, &m->id);
+    if (text_equal(key, TEXT_LITERAL("occurred_at")))
+        return clock_parse(text, &m->occurred_at, NULL) == STATUS_OK;
+    if (!is_number)
+        return false;
+    if (text_equal(key, TEXT_LITERAL("position")))
+        m->position = number;
+    else if (text_equal(key, TEXT_LITERAL("sequence")))
+        m->sequence = number;
+    else if (text_equal(key, TEXT_LITERAL("partition")))
+        m->partition = (int)number;
+    else if (text_equal(key, TEXT_LITERAL("revision")))
+        m->revision = (int)number;
+    else
+        return false;
+    return true;
+}
+
+enum status message_copy_read(struct text copy, struct arena *arena,
+                              struct message *message, struct diag *diag)
+{
+    struct buffer scratch = BUFFER_EMPTY;
+    struct json_members members;
+    struct json_value root, value;
+    struct text key;
+    enum status status = json_check(copy, NULL, diag);
+
+    *message = (struct message){.position = 0};
+    if (status != STATUS_OK)
+        return diag_wrap(diag, "a message copy is damaged");
+    root = json_first(copy);
+    if (root.kind != JSON_OBJECT)
+        return diag_set(diag, STATUS_PERMANENT,
+                        "a message copy is damaged: it is no object");
+    members = json_members_of(root);
+    while (json_members_next(&members, &scratch, &key, &value)) {
+        if (take_field(key, value, arena, message))
+            continue;
+        status = diag_set(diag, STATUS_PERMANENT,
+                          "a message copy is damaged at '" TEXT_FORMAT "'",
+                          TEXT_ARGS(key));
+        break;
+    }
+    buffer_free(&scratch);
+    return status;
+}

@@ -1,0 +1,53 @@
+#include "consumer/poll.h"
+
+#include <assert.h>
+
+/* The lowest reached position, and the next one above it (or the mark). */
+static void find_group(const struct checkpoints *reached, int64_t mark,
+                       int64_t *lowest, int64_t *next)
+{
+    *lowest = reached->position[0];
+    for (int p = 1; p < reached->partitions; p++)
+        if (reached->position[p] < *lowest)
+            *lowest = reached->position[p];
+    *next = mark;
+    for (int p = 0; p < reached->partitions; p++)
+        if (reached->position[p] > *lowest && reached->position[p] < *next)
+            *next = reached->position[p];
+}
+
+enum status poll_page(struct consumer *consumer, int64_t mark,
+                      struct poll *poll, bool *found, struct diag *diag)
+{
+    const struct checkpoints *reached = &consumer->reached;
+    struct event_filter filter = consumer->filter;
+    struct event_range range = {
+        .limit = consumer->limit,
+        .byte_limit = consumer->env->batch_bytes,
+    };
+
+    assert(reached->partitions > 0);
+    find_group(reached, mark, &range.after, &range.upto);
+    *found = range.after < mark;
+    if (!*found)
+        return STATUS_OK;
+
+    arena_reset(&consumer->arena);
+    poll->after = range.after;
+    poll->npartitions = 0;
+    poll->partitions = arena_alloc(&consumer->arena,
+                                   (size_t)reached->partitions *
+                                       sizeof(*poll->partitions));
+    for (int p = 0; p < reached->partitions; p++)
+        if (reached->position[p] == range.after)
+            poll->partitions[poll->npartitions++] = p;
+
+    /* A key function may send any message to any partition, so only the
+     * message's own key lets the database leave partitions out. */
+    if (!consumer->own_key && poll->npartitions < (size_t)reached->partitions) {
+        filter.partitions = poll->partitions;
+        filter.npartitions = poll->npartitions;
+    }
+    return event_page_read(consumer->env->store, consumer->env->db, &filter,
+                           &range, &consumer->page, diag);
+}

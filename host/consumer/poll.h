@@ -1,0 +1,26 @@
+/*
+ * Poll -- the next page of a consumer: the messages after its checkpoints, up
+ * to the high-water mark, of the partitions that stand furthest behind.
+ */
+#ifndef HOST_CONSUMER_POLL_H
+#define HOST_CONSUMER_POLL_H
+
+#include "consumer/consumer.h"
+
+/** The partitions that are read together, and the range. */
+struct poll {
+    int64_t *partitions; /* in the consumer's arena */
+    size_t npartitions;
+    int64_t after;
+};
+
+/**
+ * Reads the next page into consumer->page and says for which partitions.
+ * *found is false when all partitions have reached `mark`; a page may be empty
+ * although there are positions to pass.
+ */
+enum status poll_page(struct consumer *consumer, int64_t mark,
+                      struct poll *poll, bool *found,
+                      struct diag *diag) MUST_CHECK;
+
+#endif

@@ -1,0 +1,155 @@
+#include "consumer/registry.h"
+
+#include <assert.h>
+
+static const char *const state_words[] = {
+    [CONSUMER_RUNNING] = "RUNNING",
+    [CONSUMER_PAUSED] = "PAUSED",
+    [CONSUMER_HALTED] = "HALTED",
+    [CONSUMER_REBUILDING] = "REBUILDING",
+};
+
+static const char *const reason_words[] = {
+    [HALT_NONE] = "",
+    [HALT_MISSING_HISTORY] = "MISSING_HISTORY",
+    [HALT_APPLY_ERROR] = "APPLY_ERROR",
+    [HALT_DECLARATION_CHANGED] = "DECLARATION_CHANGED",
+};
+
+const char *consumer_state_word(enum consumer_state state)
+{
+    return state_words[state];
+}
+
+const char *halt_reason_word(enum halt_reason reason)
+{
+    return reason_words[reason];
+}
+
+/* The place of a stored word in a list of words, -1 when it is none. */
+static int word_index(struct text word, const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (text_equal(word, text_of(words[i])))
+            return i;
+    return -1;
+}
+
+enum status consumer_state_parse(struct text state, struct text reason,
+                                 enum consumer_state *state_out,
+                                 enum halt_reason *reason_out,
+                                 struct diag *diag)
+{
+    int s = state.data == NULL ? CONSUMER_RUNNING
+                               : word_index(state, state_words, 4);
+    int r = reason.data == NULL ? HALT_NONE
+                                : word_index(reason, reason_words, 4);
+
+    if (s < 0 || r < 0)
+        return diag_set(diag, STATUS_PERMANENT,
+                        "a consumer's row holds state '" TEXT_FORMAT
+                        "' and halt reason '" TEXT_FORMAT
+                        "', which this version does not know",
+                        TEXT_ARGS(state), TEXT_ARGS(reason));
+    *state_out = (enum consumer_state)s;
+    *reason_out = (enum halt_reason)r;
+    return STATUS_OK;
+}
+
+/* The row under the cursor: id, state, halt_reason, epoch, state_since. */
+static enum status row_take(struct db_rows *rows, struct consumer_row *row,
+                            struct diag *diag)
+{
+    struct text id = db_get_text(rows, 0);
+
+    if (id.len != UUID_TEXT_LEN)
+        return diag_set(diag, STATUS_PERMANENT,
+                        "a consumer's id '" TEXT_FORMAT "' is no UUID",
+                        TEXT_ARGS(id));
+    row->exists = true;
+    memcpy(row->id, id.data, UUID_TEXT_LEN);
+    row->id[UUID_TEXT_LEN] = '\0';
+    row->epoch = db_is_null(rows, 3) ? 0 : db_get_int64(rows, 3);
+    row->state_since = db_get_timestamp(rows, 4);
+    return consumer_state_parse(
+        db_is_null(rows, 1) ? TEXT_NONE : db_get_text(rows, 1),
+        db_is_null(rows, 2) ? TEXT_NONE : db_get_text(rows, 2), &row->state,
+        &row->halt_reason, diag);
+}
+
+enum status registry_read(struct db *db, const struct catalog *catalog,
+                          const struct consumer_name *name,
+                          struct consumer_row *row, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(name->type),
+                                      db_string(name->name)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    *row = (struct consumer_row){.exists = false};
+    status = db_query(db, catalog_sql(catalog, SQL_CONSUMER_READ), params, 2,
+                      &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db_next(rows, &more, diag);
+    if (status == STATUS_OK && more) {
+        status = row_take(rows, row, diag);
+        if (status == STATUS_OK)
+            status = db_next(rows, &more, diag); /* late errors of the row */
+    }
+    db_rows_close(rows);
+    return status;
+}
+
+enum status registry_subscribe(struct db *db, const struct catalog *catalog,
+                               const struct consumer_name *name,
+                               const char *source, int partitions,
+                               struct uuid_source *ids, int64_t now_us,
+                               struct consumer_row *row, struct diag *diag)
+{
+    enum status status = registry_read(db, catalog, name, row, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (!row->exists) {
+        const struct db_value params[] = {
+            db_uuid(uuid_v7(ids, now_us)), db_string(name->type),
+            db_string(name->name), db_timestamp(now_us)};
+
+        status = db_execute(db, catalog_sql(catalog, SQL_CONSUMER_INSERT),
+                            params, 4, NULL, diag);
+        if (status == STATUS_OK)
+            status = registry_read(db, catalog, name, row, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (!row->exists)
+            return diag_set(diag, STATUS_REFUSED,
+                            "the database does not tell the %s '%s' from "
+                            "another consumer's name: give it a name that "
+                            "differs in more than case or accents",
+                            name->type, name->name);
+    }
+    const struct db_value params[] = {db_string(row->id), db_string(source),
+                                      db_integer(partitions)};
+
+    return db_execute(db, catalog_sql(catalog, SQL_CHECKPOINT_INSERT), params,
+                      3, NULL, diag);
+}
+
+enum status registry_set_state(struct db *db, const struct catalog *catalog,
+                               const struct consumer_row *row,
+                               enum consumer_state state,
+                               enum halt_reason reason, int64_t now_us,
+                               struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_string(row->id),
+        state == CONSUMER_RUNNING ? db_null() : db_string(state_words[state]),
+        reason == HALT_NONE ? db_null() : db_string(reason_words[reason]),
+        db_timestamp(now_us)};
+
+    assert((state == CONSUMER_HALTED) == (reason != HALT_NONE));
+    return db_queue(db, catalog_sql(catalog, SQL_CONSUMER_SET_STATE), params, 4,
+                    1, -1, diag);
+}

@@ -1,0 +1,212 @@
+#include "consumer/retry.h"
+
+#include "base/hash.h"
+#include "consumer/apply.h"
+
+#include <assert.h>
+
+/* A row under retry, and what became of its units. */
+struct attempt {
+    const struct undelivered_row *row;
+    size_t units;
+    size_t done;
+    const struct failure *failure; /* NULL unless it failed */
+};
+
+struct batch {
+    struct undelivered_row *rows;
+    struct attempt *attempts;
+    size_t count;
+};
+
+struct key_sink {
+    struct consumer *consumer;
+    struct attempt *attempt;
+    size_t origin;
+};
+
+static void add_unit(struct consumer *c, struct attempt *attempt, size_t origin,
+                     struct text key)
+{
+    apply_unit_add(c, &(struct unit){
+                          .message = &attempt->row->message,
+                          .key = key,
+                          .partition = attempt->row->partition,
+                          .attempt = attempt->row->failure_count + 1,
+                          .origin = origin,
+                      });
+    attempt->units++;
+}
+
+/* An unresolved row stands for the keys of its own partition only. */
+static void take_key(void *arg, struct text key)
+{
+    const struct key_sink *sink = arg;
+    struct consumer *c = sink->consumer;
+
+    if (hash_partition(key, c->env->partitions) ==
+        sink->attempt->row->partition)
+        add_unit(c, sink->attempt, sink->origin, arena_copy(&c->arena, key));
+}
+
+static void unit_done(struct consumer *c, void *arg, size_t unit,
+                      const struct failure *failure)
+{
+    struct batch *batch = arg;
+
+    (void)failure;
+    batch->attempts[c->units[unit].origin].done++;
+}
+
+static void unit_fails(struct consumer *c, void *arg, size_t unit,
+                       const struct failure *failure)
+{
+    struct batch *batch = arg;
+
+    batch->attempts[c->units[unit].origin].failure = apply_keep_failure(
+        c, failure);
+}
+
+static void unit_waits(struct consumer *c, void *arg, size_t unit,
+                       const struct failure *failure)
+{
+    (void)c;
+    (void)arg;
+    (void)unit;
+    (void)failure; /* its row stays as it is */
+}
+
+/* Turns rows into units; a row without a copy has none and is done. */
+static enum status rows_to_units(struct consumer *c, struct batch *batch,
+                                 struct diag *diag)
+{
+    c->nunits = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct attempt *attempt = &batch->attempts[i];
+        const struct undelivered_row *row = &batch->rows[i];
+        struct key_sink sink = {c, attempt, i};
+        struct failure failure;
+        enum status status;
+
+        *attempt = (struct attempt){.row = row};
+        if (!row->has_copy)
+            continue;
+        if (!row->unresolved) {
+            add_unit(c, attempt, i, row->key);
+            continue;
+        }
+        status = c->applier.ops->keys(c->applier.self, &row->message, take_key,
+                                      &sink, &failure);
+        if (status == STATUS_FAILED)
+            attempt->failure = apply_keep_failure(c, &failure);
+        else if (status != STATUS_OK)
+            return diag_set(diag, status, "%s", failure.reason);
+    }
+    return STATUS_OK;
+}
+
+/* Applied rows go; a failed one halts the consumer again. */
+static enum status settle_rows(struct consumer *c, struct batch *batch,
+                               struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    enum status status = STATUS_OK;
+    bool halted = false;
+
+    for (size_t i = 0; status == STATUS_OK && i < batch->count; i++) {
+        const struct attempt *a = &batch->attempts[i];
+
+        if (a->failure != NULL) {
+            status = undelivered_fail(
+                env->db, env->catalog, a->row->id, UNDELIVERED_HALTED,
+                a->row->failure_count + 1, a->failure, diag);
+            halted = true;
+        } else if (a->done == a->units) {
+            status = undelivered_delete(env->db, env->catalog, a->row->id,
+                                        diag);
+        }
+    }
+    if (status == STATUS_OK && halted)
+        status = apply_halt(c, diag);
+    return status;
+}
+
+static enum status batch_run(struct consumer *c, struct batch *batch,
+                             bool careful, bool *repeat, struct diag *diag)
+{
+    const struct apply_run run = {
+        .careful = careful,
+        .done = unit_done,
+        .fails = unit_fails,
+        .waits = unit_waits,
+        .arg = batch,
+    };
+    const struct consumer_env *env = c->env;
+    enum status status;
+
+    *repeat = false;
+    arena_reset(&c->arena);
+    undelivered_keys_clear(&c->held);
+    status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
+                             clock_now(env->clock), c->env->batch, &c->arena,
+                             &batch->rows, &batch->count, diag);
+    if (status != STATUS_OK || batch->count == 0)
+        return status;
+    batch->attempts = arena_alloc(&c->arena,
+                                  batch->count * sizeof(*batch->attempts));
+    status = rows_to_units(c, batch, diag);
+    if (status == STATUS_OK)
+        status = apply_units(c, &run, repeat, diag);
+    if (status == STATUS_OK && !*repeat)
+        status = settle_rows(c, batch, diag);
+    return status;
+}
+
+static void batch_committed(struct consumer *c, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct attempt *a = &batch->attempts[i];
+
+        if (a->failure == NULL)
+            continue;
+        c->failed++;
+        apply_log_failure(c, &a->row->message, a->failure);
+    }
+    apply_committed(c);
+}
+
+enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
+{
+    bool careful = false;
+
+    *worked = false;
+    for (;;) {
+        struct checkpoint_lock lock = {.epoch = 0};
+        struct batch batch = {.count = 0};
+        bool run, repeat;
+        enum status status = apply_begin(c, &run, &lock, diag);
+
+        if (status != STATUS_OK || !run)
+            return status;
+        status = batch_run(c, &batch, careful, &repeat, diag);
+        if (status == STATUS_OK && !repeat)
+            status = db_commit(c->env->db, NULL, diag);
+        c->applier.ops->end(c->applier.self);
+        if (status == STATUS_OK && !repeat) {
+            *worked = batch.count > 0;
+            batch_committed(c, &batch);
+            return STATUS_OK;
+        }
+        if (apply_is_fault(status) && !careful) {
+            repeat = true;
+            status = STATUS_OK;
+        }
+        db_rollback(c->env->db);
+        c->row.state = CONSUMER_RUNNING;
+        c->row.halt_reason = HALT_NONE;
+        if (status != STATUS_OK)
+            return status;
+        assert(!careful);
+        careful = true;
+    }
+}

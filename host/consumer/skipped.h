@@ -1,0 +1,29 @@
+/*
+ * Skipped messages -- those a consumer passes over for good, so that no
+ * instance meets them again (design 14, rules 10 and 11).
+ */
+#ifndef HOST_CONSUMER_SKIPPED_H
+#define HOST_CONSUMER_SKIPPED_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "db/catalog.h"
+#include "db/db.h"
+
+/** The skips of one consumer and source within a range of positions. */
+struct skips {
+    struct arena arena;
+    struct map entries; /* "position:key", or "position" for every key */
+};
+
+enum status skips_read(struct db *db, const struct catalog *catalog,
+                       const char *consumer_id, const char *source,
+                       int64_t after, int64_t upto, struct skips *skips,
+                       struct diag *diag) MUST_CHECK;
+/** Whether the message at `position` is skipped for `key` (NULL data: for
+ * all its keys). */
+bool skips_hold(const struct skips *skips, int64_t position, struct text key);
+void skips_clear(struct skips *skips);
+void skips_free(struct skips *skips);
+
+#endif

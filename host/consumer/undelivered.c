@@ -1,0 +1,267 @@
+#include "consumer/undelivered.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "consumer/message_copy.h"
+
+static const char *const status_words[] = {
+    [UNDELIVERED_FAILED] = "FAILED",
+    [UNDELIVERED_WAITING] = "WAITING",
+    [UNDELIVERED_HALTED] = "HALTED",
+    [UNDELIVERED_DEAD_LETTER_KEY] = "DEAD_LETTER_KEY",
+    [UNDELIVERED_DEAD_LETTER] = "DEAD_LETTER",
+};
+
+const char *undelivered_status_word(enum undelivered_status status)
+{
+    return status_words[status];
+}
+
+static bool status_parse(struct text word, enum undelivered_status *status)
+{
+    for (size_t i = 0; i < sizeof(status_words) / sizeof(status_words[0]); i++)
+        if (text_equal(word, text_of(status_words[i]))) {
+            *status = (enum undelivered_status)i;
+            return true;
+        }
+    return false;
+}
+
+/* --- which keys are held ------------------------------------------------- */
+
+void undelivered_keys_hold(struct undelivered_keys *keys, struct text key)
+{
+    bool added;
+    struct text stored = key.data == NULL ? TEXT_LITERAL("")
+                                          : arena_copy(&keys->arena, key);
+
+    map_put(&keys->keys, stored, 1, &added);
+}
+
+bool undelivered_keys_held(const struct undelivered_keys *keys, struct text key)
+{
+    if (keys->unresolved)
+        return true;
+    if (keys->keys.count == 0)
+        return false;
+    return map_get(&keys->keys, key.data == NULL ? TEXT_LITERAL("") : key) !=
+           MAP_ABSENT;
+}
+
+void undelivered_keys_clear(struct undelivered_keys *keys)
+{
+    map_clear(&keys->keys);
+    arena_reset(&keys->arena);
+    keys->unresolved = false;
+}
+
+void undelivered_keys_free(struct undelivered_keys *keys)
+{
+    map_free(&keys->keys);
+    arena_free(&keys->arena);
+}
+
+enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
+                                  const char *consumer_id, const char *source,
+                                  struct undelivered_keys *keys,
+                                  struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id),
+                                      db_string(source)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    undelivered_keys_clear(keys);
+    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_KEYS), params, 2,
+                      &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        if (db_get_bool(rows, 1))
+            keys->unresolved = true;
+        else
+            undelivered_keys_hold(keys, db_get_text(rows, 0));
+    }
+    db_rows_close(rows);
+    return status;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+enum {
+    COLUMN_ID,
+    COLUMN_CONSUMER,
+    COLUMN_SOURCE,
+    COLUMN_KEY,
+    COLUMN_KEY_HASH,
+    COLUMN_POSITION,
+    COLUMN_PARTITION,
+    COLUMN_STATUS,
+    COLUMN_FAILURES,
+    COLUMN_REASON,
+    COLUMN_RECORDED_AT,
+    COLUMN_UNRESOLVED,
+    COLUMN_COPY,
+    COLUMNS,
+};
+
+static const struct db_column columns[COLUMNS] = {
+    [COLUMN_ID] = {"id", DB_UUID, DB_KEY},
+    [COLUMN_CONSUMER] = {"consumer_id", DB_TEXT, DB_SET},
+    [COLUMN_SOURCE] = {"source_name", DB_TEXT, DB_SET},
+    [COLUMN_KEY] = {"resolved_key", DB_TEXT, DB_SET},
+    [COLUMN_KEY_HASH] = {"key_hash", DB_INT64, DB_SET},
+    [COLUMN_POSITION] = {"message_position", DB_INT64, DB_SET},
+    [COLUMN_PARTITION] = {"partition_no", DB_INT64, DB_SET},
+    [COLUMN_STATUS] = {"status", DB_TEXT, DB_SET},
+    [COLUMN_FAILURES] = {"failure_count", DB_INT64, DB_SET},
+    [COLUMN_REASON] = {"failure_reason", DB_TEXT, DB_SET},
+    [COLUMN_RECORDED_AT] = {"recorded_at", DB_TIMESTAMP, DB_SET},
+    [COLUMN_UNRESOLVED] = {"unresolved", DB_BOOL, DB_SET},
+    [COLUMN_COPY] = {"message_copy", DB_TEXT, DB_SET},
+};
+
+enum status undelivered_record(struct db *db, const struct names *names,
+                               const char *consumer_id, const char *source,
+                               const struct undelivered_entry *entries,
+                               size_t count, struct uuid_source *ids,
+                               int64_t now_us, struct arena *arena,
+                               struct diag *diag)
+{
+    struct db_table *table;
+    struct db_value *values;
+    struct buffer copy = BUFFER_EMPTY;
+
+    if (count == 0)
+        return STATUS_OK;
+    table = arena_alloc_zero(arena, sizeof(*table));
+    *table = (struct db_table){
+        .name = names->table[TABLE_UNDELIVERED],
+        .columns = columns,
+        .ncolumns = COLUMNS,
+        .origin = DB_HOST,
+    };
+    values = arena_alloc(arena, count * COLUMNS * sizeof(*values));
+    for (size_t i = 0; i < count; i++) {
+        const struct undelivered_entry *e = &entries[i];
+        struct db_value *v = values + i * COLUMNS;
+        struct text key = e->key.data != NULL ? e->key : TEXT_LITERAL("");
+
+        buffer_clear(&copy);
+        message_copy_write(e->message, &copy);
+        v[COLUMN_ID] = db_uuid(uuid_v7(ids, now_us));
+        v[COLUMN_CONSUMER] = db_string(consumer_id);
+        v[COLUMN_SOURCE] = db_string(source);
+        v[COLUMN_KEY] = db_text_value(key);
+        v[COLUMN_KEY_HASH] = db_integer((int64_t)hash_fnv1a64(key));
+        v[COLUMN_POSITION] = db_integer(e->message->position);
+        v[COLUMN_PARTITION] = db_integer(e->partition);
+        v[COLUMN_STATUS] = db_string(status_words[e->status]);
+        v[COLUMN_FAILURES] = db_integer(e->failure_count);
+        v[COLUMN_REASON] = db_string(e->failure != NULL ? e->failure->reason
+                                                        : NULL);
+        v[COLUMN_RECORDED_AT] = db_timestamp(now_us);
+        v[COLUMN_UNRESOLVED] = db_boolean(e->unresolved);
+        v[COLUMN_COPY] = db_text_value(arena_copy(arena, buffer_text(&copy)));
+    }
+    buffer_free(&copy);
+    return db_queue_bulk(db, DB_INSERT, table, values, count, -1, diag);
+}
+
+enum status undelivered_delete(struct db *db, const struct catalog *catalog,
+                               const char *id, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(id)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_DELETE), params, 1,
+                    1, -1, diag);
+}
+
+enum status undelivered_fail(struct db *db, const struct catalog *catalog,
+                             const char *id, enum undelivered_status status,
+                             int failure_count, const struct failure *failure,
+                             struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_string(id), db_string(status_words[status]),
+        db_integer(failure_count), db_string(failure->reason)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_FAIL), params, 4,
+                    1, -1, diag);
+}
+
+enum status undelivered_revive(struct db *db, const struct catalog *catalog,
+                               const char *consumer_id, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_REVIVE), params, 1,
+                    DB_ANY_ROWS, -1, diag);
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+static enum status row_take(struct db_rows *rows, struct arena *arena,
+                            struct undelivered_row *row, struct diag *diag)
+{
+    struct text id = db_get_text(rows, 0);
+    struct text copy = db_is_null(rows, 7) ? TEXT_NONE : db_get_text(rows, 7);
+    enum status status = STATUS_OK;
+
+    *row = (struct undelivered_row){.has_copy = copy.len > 0};
+    if (id.len != UUID_TEXT_LEN)
+        return diag_set(diag, STATUS_PERMANENT,
+                        "an undelivered message's id '" TEXT_FORMAT
+                        "' is no UUID",
+                        TEXT_ARGS(id));
+    memcpy(row->id, id.data, UUID_TEXT_LEN);
+    row->partition = (int)db_get_int64(rows, 2);
+    row->key = arena_copy(arena, db_get_text(rows, 3));
+    if (!status_parse(db_get_text(rows, 4), &row->status))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "undelivered message %s has an unknown status",
+                        row->id);
+    row->failure_count = (int)db_get_int64(rows, 5);
+    row->unresolved = db_get_bool(rows, 6);
+    if (row->has_copy) {
+        status = message_copy_read(arena_copy(arena, copy), arena,
+                                   &row->message, diag);
+        if (status != STATUS_OK)
+            return diag_wrap(diag, "undelivered message %s", row->id);
+    }
+    row->message.position = db_get_int64(rows, 1);
+    return STATUS_OK;
+}
+
+enum status undelivered_due(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            int64_t now_us, size_t limit, struct arena *arena,
+                            struct undelivered_row **rows_out, size_t *count,
+                            struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_timestamp(now_us),
+                                      db_integer((int64_t)limit)};
+    struct undelivered_row *list = arena_alloc(
+        arena, limit * sizeof(struct undelivered_row));
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    *count = 0;
+    *rows_out = list;
+    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_DUE), params, 4,
+                      &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while (*count < limit &&
+           (status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        status = row_take(rows, arena, &list[*count], diag);
+        if (status != STATUS_OK)
+            break;
+        (*count)++;
+    }
+    db_rows_close(rows);
+    return status;
+}

@@ -1,0 +1,99 @@
+/*
+ * Undelivered messages -- what a consumer could not apply yet, one row per
+ * message and key with a copy of the message, so that the topic may forget
+ * it. How a message enters and leaves each status is decided in
+ * consumer/apply.c and consumer/retry.c.
+ */
+#ifndef HOST_CONSUMER_UNDELIVERED_H
+#define HOST_CONSUMER_UNDELIVERED_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "consumer/failure.h"
+#include "db/catalog.h"
+#include "db/db.h"
+#include "schema/names.h"
+#include "topic/message.h"
+
+enum undelivered_status {
+    UNDELIVERED_FAILED,          /* retried at next_retry_at */
+    UNDELIVERED_WAITING,         /* behind an earlier message of its key */
+    UNDELIVERED_HALTED,          /* it halted the consumer */
+    UNDELIVERED_DEAD_LETTER_KEY, /* holds its key until an operator acts */
+    UNDELIVERED_DEAD_LETTER,     /* holds nothing */
+};
+
+const char *undelivered_status_word(enum undelivered_status status);
+
+/** One row to write. Borrowed during the call. */
+struct undelivered_entry {
+    const struct message *message;
+    struct text key; /* NULL data: none, or it could not be told */
+    int partition;
+    enum undelivered_status status;
+    int failure_count;
+    const struct failure *failure; /* NULL: has not failed itself */
+    bool unresolved;
+};
+
+/** One row as read for a retry. Slices live in the arena given. */
+struct undelivered_row {
+    char id[UUID_TEXT_LEN + 1];
+    struct message message;
+    bool has_copy; /* false: the retry applies nothing */
+    struct text key;
+    int partition;
+    enum undelivered_status status;
+    int failure_count;
+    bool unresolved;
+};
+
+/** Keys that have undelivered messages which hold them. */
+struct undelivered_keys {
+    struct arena arena;
+    struct map keys; /* key -> 1; the empty key stands for none */
+    bool unresolved; /* some message's keys are unknown: nothing may pass */
+};
+
+enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
+                                  const char *consumer_id, const char *source,
+                                  struct undelivered_keys *keys,
+                                  struct diag *diag) MUST_CHECK;
+void undelivered_keys_hold(struct undelivered_keys *keys, struct text key);
+bool undelivered_keys_held(const struct undelivered_keys *keys,
+                           struct text key);
+void undelivered_keys_clear(struct undelivered_keys *keys);
+void undelivered_keys_free(struct undelivered_keys *keys);
+
+/** Queues the insert of the rows. `arena` holds them until they are sent. */
+enum status undelivered_record(struct db *db, const struct names *names,
+                               const char *consumer_id, const char *source,
+                               const struct undelivered_entry *entries,
+                               size_t count, struct uuid_source *ids,
+                               int64_t now_us, struct arena *arena,
+                               struct diag *diag) MUST_CHECK;
+
+/** Reads up to `limit` rows that may be tried now: FAILED and due, and what
+ * waits behind them, in position order. */
+enum status undelivered_due(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            int64_t now_us, size_t limit, struct arena *arena,
+                            struct undelivered_row **rows, size_t *count,
+                            struct diag *diag) MUST_CHECK;
+
+/** Queues the delete of a row that was applied. */
+enum status undelivered_delete(struct db *db, const struct catalog *catalog,
+                               const char *id, struct diag *diag) MUST_CHECK;
+
+/** Queues the new status of a row whose retry failed. */
+enum status undelivered_fail(struct db *db, const struct catalog *catalog,
+                             const char *id, enum undelivered_status status,
+                             int failure_count, const struct failure *failure,
+                             struct diag *diag) MUST_CHECK;
+
+/** Queues a fresh budget: HALTED rows become FAILED, due at once. */
+enum status undelivered_revive(struct db *db, const struct catalog *catalog,
+                               const char *consumer_id,
+                               struct diag *diag) MUST_CHECK;
+
+#endif
