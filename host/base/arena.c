@@ -7,6 +7,7 @@
 
 #define BLOCK_MIN ((size_t)16384)
 #define BLOCK_MAX ((size_t)1 << 20) /* blocks double up to here */
+#define KEEP_MAX  ((size_t)16 << 20)
 #define ALIGNMENT (alignof(max_align_t))
 
 struct arena_block {
@@ -15,6 +16,41 @@ struct arena_block {
     size_t used;
     alignas(max_align_t) char data[];
 };
+
+/* With AddressSanitizer, memory that is not handed out cannot be touched. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_WATCHED 1
+#endif
+#endif
+
+#ifdef ARENA_WATCHED
+#include <sanitizer/asan_interface.h>
+
+static void hide(char *memory, size_t size)
+{
+    __asan_poison_memory_region(memory, size);
+}
+
+static void show(char *memory, size_t size)
+{
+    __asan_unpoison_memory_region(memory, size);
+}
+#else
+static void hide(char *memory, size_t size)
+{
+    (void)memory;
+    (void)size;
+}
+
+static void show(char *memory, size_t size)
+{
+    (void)memory;
+    (void)size;
+}
+#endif
 
 static struct arena_block *add_block(struct arena *arena, size_t need)
 {
@@ -35,6 +71,7 @@ static struct arena_block *add_block(struct arena *arena, size_t need)
     block = mem_grow(NULL, sizeof(*block) + size, 1);
     *block = (struct arena_block){.older = arena->block, .size = size};
     arena->block = block;
+    hide(block->data, size);
     return block;
 }
 
@@ -44,13 +81,14 @@ void *arena_alloc(struct arena *arena, size_t size)
     size_t need = size < SIZE_MAX - ALIGNMENT
                       ? (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT
                       : SIZE_MAX;
-    void *memory;
+    char *memory;
 
     if (block == NULL || block->size - block->used < need)
         block = add_block(arena, need);
     memory = block->data + block->used;
     block->used += need;
     arena->used += need;
+    show(memory, size);
     return memory;
 }
 
@@ -76,29 +114,25 @@ const char *arena_string(struct arena *arena, struct text text)
     return arena_copy(arena, text).data;
 }
 
-/* The largest block stays: a few batches of one size end up in one block. */
+/*
+ * Several blocks become one of their common size, so the next batch of that
+ * size fits. A batch beyond KEEP_MAX is the exception and keeps no memory.
+ */
 void arena_reset(struct arena *arena)
 {
-    struct arena_block *keep = arena->block;
-    struct arena_block *block = arena->block;
+    size_t size = 0;
 
-    for (; block != NULL; block = block->older) {
-        if (block->size > keep->size)
-            keep = block;
+    for (struct arena_block *b = arena->block; b != NULL; b = b->older)
+        size += b->size;
+    if (size > KEEP_MAX) {
+        arena_free(arena);
+    } else if (arena->block != NULL && arena->block->older != NULL) {
+        arena_free(arena);
+        add_block(arena, size);
+    } else if (arena->block != NULL) {
+        arena->block->used = 0;
+        hide(arena->block->data, arena->block->size);
     }
-    block = arena->block;
-    while (block != NULL) {
-        struct arena_block *older = block->older;
-
-        if (block != keep)
-            mem_free(block);
-        block = older;
-    }
-    if (keep != NULL) {
-        keep->older = NULL;
-        keep->used = 0;
-    }
-    arena->block = keep;
     arena->used = 0;
 }
 
@@ -107,6 +141,7 @@ void arena_free(struct arena *arena)
     while (arena->block != NULL) {
         struct arena_block *older = arena->block->older;
 
+        show(arena->block->data, arena->block->size);
         mem_free(arena->block);
         arena->block = older;
     }

@@ -31,30 +31,9 @@ void buffer_reserve(struct buffer *buffer, size_t more)
     buffer->data[buffer->len] = '\0';
 }
 
-void buffer_append(struct buffer *buffer, const void *data, size_t len)
-{
-    buffer_reserve(buffer, len);
-    if (len > 0)
-        memcpy(buffer->data + buffer->len, data, len);
-    buffer->len += len;
-    buffer->data[buffer->len] = '\0';
-}
-
-void buffer_append_text(struct buffer *buffer, struct text text)
-{
-    buffer_append(buffer, text.data, text.len);
-}
-
 void buffer_append_string(struct buffer *buffer, const char *string)
 {
     buffer_append(buffer, string, strlen(string));
-}
-
-void buffer_append_char(struct buffer *buffer, char c)
-{
-    buffer_reserve(buffer, 1);
-    buffer->data[buffer->len++] = c;
-    buffer->data[buffer->len] = '\0';
 }
 
 void buffer_vprintf(struct buffer *buffer, const char *format, va_list args)

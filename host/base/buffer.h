@@ -20,17 +20,39 @@ struct buffer {
 
 #define BUFFER_EMPTY ((struct buffer){NULL, 0, 0})
 
-void buffer_reserve(struct buffer *buffer, size_t more);
-void buffer_append(struct buffer *buffer, const void *data, size_t len);
-void buffer_append_text(struct buffer *buffer, struct text text);
+void buffer_reserve(struct buffer *buffer, size_t more); /* and the NUL */
+/* What is appended must not lie in the buffer itself. */
 void buffer_append_string(struct buffer *buffer, const char *string);
-void buffer_append_char(struct buffer *buffer, char c);
 void buffer_printf(struct buffer *buffer, const char *format, ...)
     PRINTF_LIKE(2, 3);
 void buffer_vprintf(struct buffer *buffer, const char *format, va_list args)
     PRINTF_LIKE(2, 0);
 void buffer_clear(struct buffer *buffer);
 void buffer_free(struct buffer *buffer);
+
+static inline void buffer_append(struct buffer *buffer, const void *data,
+                                 size_t len)
+{
+    if (buffer->capacity - buffer->len <= len)
+        buffer_reserve(buffer, len);
+    if (len > 0)
+        memcpy(buffer->data + buffer->len, data, len);
+    buffer->len += len;
+    buffer->data[buffer->len] = '\0';
+}
+
+static inline void buffer_append_text(struct buffer *buffer, struct text text)
+{
+    buffer_append(buffer, text.data, text.len);
+}
+
+static inline void buffer_append_char(struct buffer *buffer, char c)
+{
+    if (buffer->capacity - buffer->len <= 1)
+        buffer_reserve(buffer, 1);
+    buffer->data[buffer->len++] = c;
+    buffer->data[buffer->len] = '\0';
+}
 
 static inline struct text buffer_text(const struct buffer *buffer)
 {

@@ -2,6 +2,7 @@
  * nothing here reads past its end. */
 #include "base/json.h"
 
+#include "base/json_scan.h"
 #include "base/utf8.h"
 
 static const char *skip_white(const char *at, const char *end)
@@ -16,7 +17,7 @@ static const char *skip_white(const char *at, const char *end)
 static const char *skip_string(const char *at, const char *end)
 {
     at++;
-    while (at < end && *at != '"')
+    while ((at = json_scan_special(at, end)) < end && *at != '"')
         at += *at == '\\' && end - at > 1 ? 2 : 1;
     return at < end ? at + 1 : end;
 }

@@ -1,11 +1,7 @@
 #include "base/json.h"
 
+#include "base/json_scan.h"
 #include "base/utf8.h"
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "the first byte of a word is its lowest");
-
-#define EVERY_BYTE(b) (UINT64_C(0x0101010101010101) * (b))
 
 /* What may stand at `at`. */
 enum expect {
@@ -73,40 +69,6 @@ static inline enum expect close_level(struct checker *c)
     return after_value(c);
 }
 
-/*
- * Marks the bytes that a string cannot take as they are: the quote, the
- * backslash, control characters, and those beyond ASCII. The lowest mark is
- * exact; a subtraction can set false ones only above a true one.
- */
-static inline uint64_t special_bytes(uint64_t word)
-{
-    uint64_t quote = word ^ EVERY_BYTE('"');
-    uint64_t slash = word ^ EVERY_BYTE('\\');
-
-    return (word | ((word - EVERY_BYTE(0x20)) & ~word) |
-            ((quote - EVERY_BYTE(1)) & ~quote) |
-            ((slash - EVERY_BYTE(1)) & ~slash)) &
-           EVERY_BYTE(0x80);
-}
-
-static inline const char *skip_plain(const char *at, const char *end)
-{
-    while (end - at >= 8) {
-        uint64_t word;
-        uint64_t special;
-
-        memcpy(&word, at, 8);
-        special = special_bytes(word);
-        if (special != 0)
-            return at + (__builtin_ctzll(special) >> 3);
-        at += 8;
-    }
-    while (at < end && (unsigned char)*at >= 0x20 && *at != '"' &&
-           *at != '\\' && (*at & 0x80) == 0)
-        at++;
-    return at;
-}
-
 /* Four hex digits at `at`, -1 when they are none. */
 static int32_t read_hex4(const char *at, const char *end)
 {
@@ -172,7 +134,7 @@ static inline bool check_string(struct checker *c)
     for (;;) {
         size_t len;
 
-        c->at = skip_plain(c->at, c->end);
+        c->at = json_scan_special_or_high(c->at, c->end);
         if (c->at == c->end) {
             c->why = "the string is not closed";
             return false;

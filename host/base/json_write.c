@@ -1,9 +1,6 @@
 #include "base/json.h"
 
-static inline bool needs_escape(char c)
-{
-    return (unsigned char)c < 0x20 || c == '"' || c == '\\';
-}
+#include "base/json_scan.h"
 
 static void write_escape(struct buffer *out, char c)
 {
@@ -27,11 +24,10 @@ void json_write_string(struct buffer *out, struct text t)
     buffer_reserve(out, t.len + 2);
     buffer_append_char(out, '"');
     while (at < end) {
-        const char *plain = at;
+        const char *special = json_scan_special(at, end);
 
-        while (at < end && !needs_escape(*at))
-            at++;
-        buffer_append(out, plain, (size_t)(at - plain));
+        buffer_append(out, at, (size_t)(special - at));
+        at = special;
         if (at < end)
             write_escape(out, *at++);
     }

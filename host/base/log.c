@@ -47,8 +47,7 @@ static bool is_control(const char *at, size_t len)
 
 /*
  * Appends `t` without control characters and wrong UTF-8. `quoted` also
- * escapes quotes and backslashes; otherwise the lines of the text are kept,
- * each further one indented so that it cannot pass for an entry.
+ * escapes quotes and backslashes.
  */
 static void append_safe(struct buffer *out, struct text t, bool quoted)
 {
@@ -61,8 +60,6 @@ static void append_safe(struct buffer *out, struct text t, bool quoted)
         if (len == 0) {
             buffer_append_char(out, '?');
             len = 1;
-        } else if (!quoted && *at == '\n') {
-            buffer_append_string(out, "\n    ");
         } else if (is_control(at, len)) {
             char letter = escape_letter(*at);
 
@@ -211,6 +208,29 @@ static void append_json_about(struct buffer *out, const struct log_about *about)
     buffer_free(&pairs);
 }
 
+/* For people: what it is about ends the first line, further lines follow. */
+static void append_lines(struct buffer *out, struct text message,
+                         const struct log_about *about)
+{
+    const char *end = message.data + message.len;
+    const char *at = message.data;
+
+    for (;;) {
+        size_t left = (size_t)(end - at);
+        const char *stop = left > 0 ? memchr(at, '\n', left) : NULL;
+
+        if (stop == NULL)
+            stop = end;
+        append_safe(out, (struct text){at, (size_t)(stop - at)}, false);
+        if (at == message.data)
+            append_about(out, about);
+        if (end - stop <= 1) /* a line break at the end adds no line */
+            return;
+        buffer_append_string(out, "\n    ");
+        at = stop + 1;
+    }
+}
+
 static void append_entry(struct buffer *line, const struct log *log,
                          enum log_level level, const struct log_about *about,
                          struct text message)
@@ -221,8 +241,7 @@ static void append_entry(struct buffer *line, const struct log *log,
     switch (log->format) {
     case LOG_TEXT:
         buffer_printf(line, "%.8s %-5s ", now + 11, level_words[level]);
-        append_safe(line, message, false);
-        append_about(line, about);
+        append_lines(line, message, about);
         break;
     case LOG_LOGFMT:
         buffer_printf(line, "ts=%.23sZ level=%s msg=", now, level_words[level]);

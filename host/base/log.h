@@ -1,8 +1,9 @@
 /*
  * Log -- lines on standard error: text on a terminal, logfmt or JSON
  * otherwise. Times are UTC. Whatever a message or a value contains, an entry
- * cannot look like two: line breaks, control characters and bytes that are no
- * UTF-8 are written as escapes or '?'. Payloads are never logged.
+ * cannot look like two: control characters are written as escapes, bytes that
+ * are no UTF-8 as '?', and only text for people has further lines, indented.
+ * Payloads are never logged.
  */
 #ifndef HOST_BASE_LOG_H
 #define HOST_BASE_LOG_H

@@ -14,7 +14,11 @@ struct uuid {
     uint8_t bytes[16];
 };
 
-/** Makes version 7 ids that rise within one source. One owner; no locking. */
+/**
+ * Makes version 7 ids that rise within one source, also when the clock stands
+ * still or goes back. Starts as all zero. One owner, no locking; a forked
+ * child starts its own, or it would repeat the random bits of its parent.
+ */
 struct uuid_source {
     int64_t last_ms;
     uint32_t counter;  /* 18 bits of rand_a and the top of rand_b */
