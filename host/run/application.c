@@ -1,0 +1,168 @@
+#include "run/application.h"
+
+#include "db/url.h"
+#include "schema/query_table.h"
+#include "schema/schema.h"
+
+#include "base/memory.h"
+
+/* How long a statement waits for a lock that another program holds. */
+#define BUSY_TIMEOUT (5 * CLOCK_SECOND)
+
+static void open_log(const struct settings *settings, struct application *app)
+{
+    app->clock = (struct clock){.offset_us = settings->clock_offset_us};
+    app->log = (struct log){
+        .out = stderr,
+        .level = settings->log_level,
+        .format = settings->log_format,
+        .clock = &app->clock,
+    };
+}
+
+static enum status open_script(struct application *app, struct diag *diag)
+{
+    const struct settings *settings = app->settings;
+    struct script_options options = {
+        .app_dir = settings->app_dir,
+        .scripts = settings->scripts,
+        .dialect = db_url_dialect(settings->database),
+        .limits =
+            {
+                .time_us = settings->limit_time_us,
+                .memory = settings->limit_memory,
+                .payload = settings->limit_payload,
+            },
+        .jit = settings->jit,
+        .grants = (const char *const *)settings->grants,
+        .clock = &app->clock,
+        .log = &app->log,
+    };
+
+    return script_open(&options, &app->script, diag);
+}
+
+static enum status open_database(struct application *app, bool read_only,
+                                 struct diag *diag)
+{
+    const struct settings *settings = app->settings;
+    struct db_options options = {
+        .url = settings->database,
+        .busy_timeout = BUSY_TIMEOUT,
+        .create = !read_only,
+        .read_only = read_only,
+    };
+    struct schema_options schema = {
+        .names = &settings->names,
+        .partitions = settings->partitions,
+        .create = settings->schema_create,
+    };
+    enum status status;
+
+    status = db_open(&options, &app->db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = catalog_open(db_dialect(app->db), settings->names.fill,
+                          &app->catalog, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = read_only ? schema_verify(app->db, &schema, diag)
+                       : schema_prepare(app->db, &schema, diag);
+    if (status != STATUS_OK)
+        return status;
+    return event_store_open(db_dialect(app->db), &settings->names, app->catalog,
+                            settings->partitions, &app->store, diag);
+}
+
+static enum status prepare_query_table(struct application *app,
+                                       const struct declaration *declaration,
+                                       struct diag *diag)
+{
+    struct query_field *fields = mem_alloc((declaration->nfields + 1) *
+                                           sizeof(*fields));
+    struct query_table table = {
+        .projection = declaration->name,
+        .name = declaration->table,
+        .fields = fields,
+        .nfields = declaration->nfields,
+    };
+    enum status status;
+
+    for (size_t i = 0; i < declaration->nfields; i++) {
+        const struct declaration_field *field = &declaration->fields[i];
+
+        fields[i] = (struct query_field){
+            .name = field->name,
+            .kind = declaration_field_kind(field->type),
+            .precision = field->precision,
+            .scale = field->scale,
+            .unique = field->unique,
+        };
+    }
+    status = query_table_prepare(app->db, &app->settings->names, &table,
+                                 app->settings->schema_create, diag);
+    mem_free(fields);
+    return status;
+}
+
+static enum status prepare_tables(struct application *app, struct diag *diag)
+{
+    size_t count = 0;
+    const struct declaration *declarations = script_declarations(app->script,
+                                                                 &count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct declaration *declaration = &declarations[i];
+        enum status status = STATUS_OK;
+
+        if (declaration->kind == DECLARATION_PROJECTION)
+            status = prepare_query_table(app, declaration, diag);
+        else if (declaration->tables_file != NULL &&
+                 app->settings->schema_create)
+            status = db_script(app->db, declaration->tables_sql, DB_HOST, diag);
+        if (status == STATUS_PERMANENT && declaration->tables_file != NULL) {
+            diag->status = STATUS_CONFIG;
+            return diag_wrap(diag, "%s:%d: tables of '%s' (%s)",
+                             declaration->file, declaration->line,
+                             declaration->name, declaration->tables_file);
+        }
+        if (status != STATUS_OK)
+            return diag_wrap(diag, "%s:%d", declaration->file,
+                             declaration->line);
+    }
+    return STATUS_OK;
+}
+
+enum status application_open(const struct settings *settings, unsigned needs,
+                             struct application *app, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    *app = (struct application){.settings = settings};
+    open_log(settings, app);
+    /* scripts first: a broken one must not leave a new database behind */
+    if ((needs & APPLICATION_SCRIPTS) != 0)
+        status = open_script(app, diag);
+    if (status == STATUS_OK &&
+        (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY)) != 0)
+        status = open_database(app, (needs & APPLICATION_READ_ONLY) != 0, diag);
+    if (status == STATUS_OK && (needs & APPLICATION_TABLES) != 0)
+        status = prepare_tables(app, diag);
+    if (status != STATUS_OK)
+        application_close(app);
+    return status;
+}
+
+void application_close(struct application *app)
+{
+    script_close(app->script);
+    app->script = NULL;
+    if (app->store != NULL)
+        event_store_close(app->store);
+    app->store = NULL;
+    if (app->catalog != NULL)
+        catalog_close(app->catalog);
+    app->catalog = NULL;
+    db_close(app->db);
+    app->db = NULL;
+}

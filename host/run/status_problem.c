@@ -1,0 +1,94 @@
+#include "run/status_problem.h"
+
+#include "consumer/registry.h"
+
+#include <inttypes.h>
+
+static void add_problem(struct status_report *report, struct buffer *sentence)
+{
+    const char **bigger = arena_alloc(&report->arena, (report->nproblems + 1) *
+                                                          sizeof(*bigger));
+
+    if (report->nproblems > 0)
+        memcpy(bigger, report->problems, report->nproblems * sizeof(*bigger));
+    report->problems = bigger;
+    report->problems[report->nproblems++] = arena_string(&report->arena,
+                                                         buffer_text(sentence));
+    buffer_clear(sentence);
+}
+
+static void halted_problem(const struct status_consumer *consumer,
+                           struct buffer *sentence)
+{
+    char since[CLOCK_TEXT_SIZE];
+
+    clock_format(consumer->state_since, since);
+    buffer_printf(sentence, "%s '%s' is halted since %s (%s)", consumer->type,
+                  consumer->name, since, consumer->halt_reason);
+    if (consumer->failure.position > 0) {
+        buffer_printf(sentence, " by the message at position %" PRId64,
+                      consumer->failure.position);
+        if (consumer->failure.key[0] != '\0')
+            buffer_printf(sentence, ", key '%s'", consumer->failure.key);
+        buffer_printf(sentence, ": %s", consumer->failure.reason);
+    }
+    if (strcmp(consumer->halt_reason, halt_reason_word(HALT_APPLY_ERROR)) == 0)
+        buffer_append_string(sentence,
+                             "; correct the handler or the data and start "
+                             "the host again: it retries the message");
+}
+
+static void undelivered_problem(const struct status_consumer *consumer,
+                                struct buffer *sentence)
+{
+    buffer_printf(sentence, "%s '%s' has undelivered messages:", consumer->type,
+                  consumer->name);
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        buffer_printf(sentence, "%s %" PRId64 " %s", i > 0 ? "," : "",
+                      consumer->undelivered[i].count,
+                      consumer->undelivered[i].status);
+    if (consumer->failure.position > 0)
+        buffer_printf(sentence, "; the last failed at position %" PRId64 ": %s",
+                      consumer->failure.position, consumer->failure.reason);
+}
+
+void status_problem_find(const struct status_request *request,
+                         struct status_report *report)
+{
+    struct buffer sentence = BUFFER_EMPTY;
+
+    if (request->script_error != NULL) {
+        buffer_printf(&sentence, "the scripts cannot be loaded: %s",
+                      request->script_error);
+        add_problem(report, &sentence);
+    }
+    for (size_t i = 0; i < report->ntopics; i++) {
+        const struct status_topic *topic = &report->topics[i];
+
+        if (topic->end >= topic->mark)
+            continue;
+        buffer_printf(&sentence,
+                      "topic '%s' ends at %" PRId64 ", below its high-water "
+                      "mark %" PRId64 ": the database was restored from an "
+                      "older copy; restore a newer one",
+                      topic->name, topic->end, topic->mark);
+        add_problem(report, &sentence);
+    }
+    for (size_t i = 0; i < report->nconsumers; i++) {
+        const struct status_consumer *consumer = &report->consumers[i];
+
+        if (strcmp(consumer->state, "HALTED") == 0)
+            halted_problem(consumer, &sentence);
+        else if (consumer->nundelivered > 0)
+            undelivered_problem(consumer, &sentence);
+        else if (!consumer->declared && request->script_error == NULL)
+            buffer_printf(&sentence,
+                          "%s '%s' is known to the database, but no script "
+                          "declares it: nobody runs it",
+                          consumer->type, consumer->name);
+        else
+            continue;
+        add_problem(report, &sentence);
+    }
+    buffer_free(&sentence);
+}
