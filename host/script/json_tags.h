@@ -1,0 +1,25 @@
+/*
+ * JSON tags -- the metatables by which a state tells arrays and objects apart.
+ */
+#ifndef HOST_SCRIPT_JSON_TAGS_H
+#define HOST_SCRIPT_JSON_TAGS_H
+
+#include "base/buffer.h"
+
+#include <lua.h>
+
+/** One per state, kept in its registry. */
+struct json_tags {
+    const void *array; /* metatables, by address */
+    const void *object;
+    struct buffer scratch; /* of json_codec_lua_encode; freed by __gc */
+};
+
+/** Makes them. From protected code. */
+void json_tags_register(lua_State *L);
+struct json_tags *json_tags_get(lua_State *L);
+/** Pushes the metatable of arrays, of objects. */
+void json_tags_push_array(lua_State *L);
+void json_tags_push_object(lua_State *L);
+
+#endif
