@@ -42,6 +42,8 @@ static inline struct limits *limits_of(lua_State *L)
 
 /** Puts the counting allocator and the hook into a fresh state. */
 void limits_install(lua_State *L, struct limits *limits);
+/** Takes both out again, so that lua_close frees as it allocated. */
+void limits_remove(lua_State *L, const struct limits *limits);
 
 /** Starts the clock of an outermost call. */
 void limits_arm(struct limits *limits);

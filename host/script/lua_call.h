@@ -6,9 +6,7 @@
  * Costs a clock read and a lua_pcall when all goes well, and allocates
  * nothing. A call inside a call (ctx:try) keeps the deadline of the outermost.
  *
- * A hot C entry point: make its C function once (lua_pushcfunction allocates),
- * keep it with luaL_ref, then per call lua_rawgeti + lua_pushlightuserdata +
- * lua_call_protected. One-off work: lua_call_run.
+ * From C: lua_call_run with a C function that does all that may raise.
  */
 #ifndef HOST_SCRIPT_LUA_CALL_H
 #define HOST_SCRIPT_LUA_CALL_H
@@ -48,8 +46,11 @@ struct lua_failure {
 enum lua_outcome lua_call_protected(lua_State *L, int nargs, int nresults,
                                     struct lua_failure *failure) MUST_CHECK;
 
-/** Runs fn(L) with `arg` as light userdata at index 1; results are dropped.
- * Allocates: for loading, not for messages. */
+/** Prepares a fresh state for the calls below. False: not enough memory. */
+bool lua_call_init(struct script_state *state) MUST_CHECK;
+
+/** Runs fn(L) protected on the main thread, with `arg` as light userdata at
+ * index 1, alone on the stack; results are dropped. Allocates nothing. */
 enum lua_outcome lua_call_run(struct script_state *state, lua_CFunction fn,
                               void *arg,
                               struct lua_failure *failure) MUST_CHECK;

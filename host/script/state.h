@@ -41,8 +41,10 @@ struct script_state {
     int hidden_ref;     /* what the libraries registered, never visible */
     int modules_ref;    /* name -> module of require */
     int native_ref;     /* C functions for the modules in lua/moontide */
-    int error_ref;      /* message handler (lua_call.c) */
     /* owned by lua_call.c */
+    int error_ref;         /* message handler */
+    int runner_ref;        /* runs the C function of lua_call_run */
+    size_t collect_at;     /* bytes in use that call for a full collection */
     int depth;             /* protected calls that are open */
     bool host_failed;      /* lua_call_raise_host in the innermost call */
     struct diag host_diag; /* of that */
