@@ -37,8 +37,8 @@
       "messaging")                                                             \
     X(UNDELIVERED, "consumer_undelivered_messages_table",                      \
       "CONSUMER_UNDELIVERED_MESSAGES", "messaging")                            \
-    X(SKIPPED, "consumer_skipped_messages_table",                              \
-      "CONSUMER_SKIPPED_MESSAGES", "messaging")                                \
+    X(SKIPPED, "consumer_skipped_messages_table", "CONSUMER_SKIPPED_MESSAGES", \
+      "messaging")                                                             \
     X(INSTANCES, "partition_instances_table", "PARTITION_INSTANCES",           \
       "messaging")                                                             \
     X(OWNERSHIP, "partition_ownership_table", "PARTITION_OWNERSHIP",           \
@@ -68,8 +68,9 @@ struct aggregate_tables {
 };
 
 /** The configured names. Owned by the settings; immutable afterwards. */
-struct names {
+struct names { /* never moved or copied: `fill` points into `table` */
     char table[TABLE_COUNT][TABLE_NAME_MAX + 1];
+    char prefix[TABLE_NAME_MAX + 1];
     struct aggregate_tables *aggregates;
     size_t naggregates;
     /* the same as placeholder values for the catalog, NULL-terminated */
@@ -87,8 +88,8 @@ enum status names_prefix(struct names *names, const char *prefix,
 /** Sets one table by its default name in either case or its placeholder
  * without "_table" ("CONSUMERS", "consumers"). A set name takes the prefix
  * too. CONFIG for an unknown table (with the nearest known one). */
-enum status names_set(struct names *names, const char *table,
-                      const char *value, struct diag *diag) MUST_CHECK;
+enum status names_set(struct names *names, const char *table, const char *value,
+                      struct diag *diag) MUST_CHECK;
 
 /** Gives an aggregate type its own event table and, when `snapshots` is not
  * NULL, its own snapshot table (no prefix is added). */
@@ -97,10 +98,25 @@ enum status names_aggregate(struct names *names, const char *aggregate_type,
                             struct diag *diag) MUST_CHECK;
 
 /** CONFIG unless all names are distinct (two tables of one name). */
-enum status names_check(const struct names *names, struct diag *diag)
-    MUST_CHECK;
+enum status names_check(const struct names *names,
+                        struct diag *diag) MUST_CHECK;
 
 void names_free(struct names *names);
+
+/**
+ * All tables, own ones included: index 0 .. names_tables - 1, the first
+ * TABLE_COUNT of them in the order of enum table_id. names_table gives the
+ * name and which table of TABLE_MAP it is shaped like; NULL for a snapshot
+ * table that an aggregate type does not have of its own. names_owner gives the
+ * aggregate type of an own table, NULL for a shared one.
+ */
+size_t names_tables(const struct names *names);
+const char *names_table(const struct names *names, size_t index,
+                        enum table_id *like);
+const char *names_owner(const struct names *names, size_t index);
+
+/** The placeholder of a table, without ${}. */
+const char *names_placeholder(enum table_id id);
 
 /** CONFIG unless `name` may be used as a table or column name. `what` is put
  * into the message. */

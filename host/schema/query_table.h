@@ -29,12 +29,20 @@ struct query_table {
 /** Table name of a projection: every character other than an ASCII letter, a
  * digit or _ becomes _. CONFIG when it (or an index name) gets longer than
  * 63 characters, or starts with a digit. */
-enum status query_table_name(const char *projection, char out[],
-                             size_t size, struct diag *diag) MUST_CHECK;
+enum status query_table_name(const char *projection, char out[], size_t size,
+                             struct diag *diag) MUST_CHECK;
 
-/** Creates the table when it is missing and `create`, else checks it. CONFIG
- * with the fault: missing table; no query table; message_id of a wrong type;
- * a field's column missing or too narrow; unique index missing or surplus. */
+/** The checks that need no database: the names of fields and indexes. CONFIG
+ * names the field. */
+enum status query_table_check(const struct query_table *table,
+                              struct diag *diag) MUST_CHECK;
+
+/**
+ * Creates the table when it is missing and `create`, else checks it; makes its
+ * own transactions. CONFIG with the fault: missing table; no query table;
+ * message_id of a wrong type; a field's column missing or too narrow; unique
+ * index missing or surplus.
+ */
 enum status query_table_prepare(struct db *db, const struct names *names,
                                 const struct query_table *table, bool create,
                                 struct diag *diag) MUST_CHECK;

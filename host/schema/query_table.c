@@ -1,0 +1,346 @@
+#include "schema/query_table.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#define COLUMN_KEY   "read_model_id"
+#define COLUMN_GUARD "message_id"
+#define COLUMN_STATE "state"
+#define HOST_COLUMNS 3 /* before the fields */
+
+enum status query_table_name(const char *projection, char out[], size_t size,
+                             struct diag *diag)
+{
+    size_t len = 0;
+
+    for (const char *at = projection; *at != '\0'; at++) {
+        bool kept = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+                    (*at >= '0' && *at <= '9');
+
+        if (((unsigned char)*at & 0xc0) == 0x80)
+            continue; /* one character, however many bytes, becomes one _ */
+        if (len + 1 >= size)
+            return diag_set(diag, STATUS_CONFIG,
+                            "projection \"%s\": its table's name would be "
+                            "longer than %zu characters; set `table`",
+                            projection, size - 1);
+        out[len++] = kept ? *at : '_';
+    }
+    out[len] = '\0';
+    if (names_identifier("table name", out, diag) != STATUS_OK)
+        return diag_wrap(diag, "projection \"%s\"; set `table`", projection);
+    return STATUS_OK;
+}
+
+static bool is_host_column(const char *name)
+{
+    return strcasecmp(name, COLUMN_KEY) == 0 ||
+           strcasecmp(name, COLUMN_GUARD) == 0 ||
+           strcasecmp(name, COLUMN_STATE) == 0;
+}
+
+static enum status check_field(const struct query_table *table, size_t index,
+                               struct diag *diag)
+{
+    const char *name = table->fields[index].name;
+    size_t index_name;
+
+    if (names_identifier("field", name, diag) != STATUS_OK)
+        return diag_wrap(diag, "projection \"%s\"", table->projection);
+    if (is_host_column(name))
+        return diag_set(diag, STATUS_CONFIG,
+                        "projection \"%s\": a field may not be called "
+                        "\"%s\", which is a column of every query table",
+                        table->projection, name);
+    for (size_t i = 0; i < index; i++)
+        if (strcasecmp(table->fields[i].name, name) == 0)
+            return diag_set(diag, STATUS_CONFIG,
+                            "projection \"%s\": the fields \"%s\" and \"%s\" "
+                            "would be one column",
+                            table->projection, table->fields[i].name, name);
+    index_name = strlen("idx_") + strlen(table->name) + 1 + strlen(name);
+    if (index_name > TABLE_NAME_MAX)
+        return diag_set(diag, STATUS_CONFIG,
+                        "projection \"%s\": the index idx_%s_%s of field "
+                        "\"%s\" would have a name of %zu characters, and %d "
+                        "are allowed: shorten the field or set `table`",
+                        table->projection, table->name, name, name, index_name,
+                        TABLE_NAME_MAX);
+    return STATUS_OK;
+}
+
+enum status query_table_check(const struct query_table *table,
+                              struct diag *diag)
+{
+    enum status status;
+
+    if (names_identifier("table name", table->name, diag) != STATUS_OK)
+        return diag_wrap(diag, "projection \"%s\"", table->projection);
+    for (size_t i = 0; i < table->nfields; i++) {
+        status = check_field(table, i, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* --- the declared shape -------------------------------------------------- */
+
+/* The columns are the caller's to free. */
+static struct db_shape declared_shape(const struct query_table *table)
+{
+    size_t ncolumns = HOST_COLUMNS + table->nfields;
+    struct db_shape_column *columns = mem_grow(NULL, ncolumns,
+                                               sizeof(*columns));
+
+    columns[0] = (struct db_shape_column){.name = COLUMN_KEY,
+                                          .kind = DB_KIND_KEY,
+                                          .not_null = true,
+                                          .primary = true};
+    columns[1] = (struct db_shape_column){
+        .name = COLUMN_GUARD, .kind = DB_KIND_UUID, .not_null = true};
+    columns[2] = (struct db_shape_column){
+        .name = COLUMN_STATE, .kind = DB_KIND_DOCUMENT, .not_null = true};
+    for (size_t i = 0; i < table->nfields; i++) {
+        const struct query_field *field = &table->fields[i];
+
+        columns[HOST_COLUMNS + i] = (struct db_shape_column){
+            .name = field->name,
+            .kind = field->kind,
+            .precision = field->precision,
+            .scale = field->scale,
+            .indexed = true,
+            .unique = field->unique};
+    }
+    return (struct db_shape){
+        .name = table->name, .columns = columns, .ncolumns = ncolumns};
+}
+
+/* --- checking an existing table ------------------------------------------ */
+
+struct check {
+    struct db *db;
+    const struct names *names;
+    const struct query_table *table;
+    const struct db_shape *wanted;
+    const struct db_shape *actual;
+    bool create;
+    struct diag *diag;
+};
+
+static const struct db_shape_column *find_column(const struct db_shape *shape,
+                                                 const char *name)
+{
+    for (size_t i = 0; i < shape->ncolumns; i++)
+        if (strcasecmp(shape->columns[i].name, name) == 0)
+            return &shape->columns[i];
+    return NULL;
+}
+
+/* The type a column is declared with: what it should be instead of a column
+ * that holds nothing of use. */
+static const char *declared_type(const struct check *check,
+                                 const struct db_shape_column *wanted)
+{
+    static const struct db_shape_column useless = {
+        .name = "", .kind = DB_KIND_OTHER, .declared = ""};
+
+    return db_column_fits(check->db, wanted, &useless);
+}
+
+static const char *uniqueness(const struct db_shape_column *column)
+{
+    return column->unique ? "unique" : "not unique";
+}
+
+/* `fault` is a whole clause with both shapes. */
+static enum status wrong_shape(const struct check *check, const char *column,
+                               const char *fault)
+{
+    const struct names *names = check->names;
+
+    return diag_set(
+        check->diag, STATUS_CONFIG,
+        "projection \"%s\", table \"%s\", column \"%s\": %s; drop the table "
+        "and delete the rows of this projection from %s, %s, %s and %s, in "
+        "that order: %s and the projection fills it from the start of its "
+        "topics",
+        check->table->projection, check->table->name, column, fault,
+        names->table[TABLE_SKIPPED], names->table[TABLE_UNDELIVERED],
+        names->table[TABLE_CHECKPOINTS], names->table[TABLE_CONSUMERS],
+        check->create ? "then the next start creates it in the declared shape"
+                      : "then create it in the declared shape "
+                        "(schema.create is off)");
+}
+
+static enum status no_query_table(const struct check *check,
+                                  const char *lacking)
+{
+    return diag_set(check->diag, STATUS_CONFIG,
+                    "projection \"%s\": table \"%s\" has no column \"%s\" and "
+                    "is no query table; give the projection a table of its "
+                    "own with `table`",
+                    check->table->projection, check->table->name, lacking);
+}
+
+static enum status check_type(const struct check *check,
+                              const struct db_shape_column *wanted)
+{
+    const struct db_shape_column *actual = find_column(check->actual,
+                                                       wanted->name);
+    const char *should;
+    char fault[256];
+
+    if (actual == NULL) {
+        snprintf(fault, sizeof(fault), "declared as %s, missing in the table",
+                 declared_type(check, wanted));
+        return wrong_shape(check, wanted->name, fault);
+    }
+    should = db_column_fits(check->db, wanted, actual);
+    if (should == NULL)
+        return STATUS_OK;
+    snprintf(fault, sizeof(fault),
+             "declared as %s, in the table it is %s, which cannot hold every "
+             "value",
+             should, actual->declared);
+    return wrong_shape(check, wanted->name, fault);
+}
+
+static enum status check_key(const struct check *check)
+{
+    const struct db_shape_column *wanted = &check->wanted->columns[0];
+    const struct db_shape_column *actual = find_column(check->actual,
+                                                       wanted->name);
+    enum status status = check_type(check, wanted);
+
+    if (status != STATUS_OK || actual->primary || actual->unique)
+        return status;
+    return wrong_shape(check, wanted->name,
+                       "declared as the primary key, in the table it is "
+                       "neither that nor unique");
+}
+
+static enum status check_unique(const struct check *check,
+                                const struct db_shape_column *wanted)
+{
+    const struct db_shape_column *actual = find_column(check->actual,
+                                                       wanted->name);
+    char fault[256];
+
+    if (actual->unique == wanted->unique)
+        return STATUS_OK;
+    snprintf(fault, sizeof(fault), "declared %s, in the table it is %s (%s)",
+             uniqueness(wanted), uniqueness(actual),
+             wanted->unique ? "it has no unique index of its own"
+                            : "it has a unique index");
+    return wrong_shape(check, wanted->name, fault);
+}
+
+static enum status check_shape(const struct check *check)
+{
+    enum status status;
+
+    for (size_t i = 0; i < 2; i++)
+        if (find_column(check->actual, check->wanted->columns[i].name) == NULL)
+            return no_query_table(check, check->wanted->columns[i].name);
+    status = check_key(check);
+    for (size_t i = 1; i < check->wanted->ncolumns && status == STATUS_OK; i++)
+        status = check_type(check, &check->wanted->columns[i]);
+    for (size_t i = HOST_COLUMNS;
+         i < check->wanted->ncolumns && status == STATUS_OK; i++)
+        status = check_unique(check, &check->wanted->columns[i]);
+    return status;
+}
+
+/* --- creating ------------------------------------------------------------ */
+
+static enum status missing(struct db *db, const struct query_table *table,
+                           const struct db_shape *wanted, struct diag *diag)
+{
+    struct buffer statements = BUFFER_EMPTY;
+
+    db_print_table(db, wanted, &statements);
+    diag_set(diag, STATUS_CONFIG,
+             "projection \"%s\": table \"%s\" is missing and schema.create "
+             "is off; create it with\n" TEXT_FORMAT,
+             table->projection, table->name,
+             TEXT_ARGS(buffer_text(&statements)));
+    buffer_free(&statements);
+    return STATUS_CONFIG;
+}
+
+/* Checks the table, or says that there is none. */
+static enum status look(struct db *db, const struct names *names,
+                        const struct query_table *table,
+                        const struct db_shape *wanted, bool create,
+                        bool *exists, struct diag *diag)
+{
+    struct arena arena = ARENA_EMPTY;
+    struct db_shape actual;
+    enum status status;
+
+    status = db_describe_table(db, table->name, &arena, &actual, exists, diag);
+    if (status == STATUS_OK && *exists)
+        status = check_shape(&(struct check){.db = db,
+                                             .names = names,
+                                             .table = table,
+                                             .wanted = wanted,
+                                             .actual = &actual,
+                                             .create = create,
+                                             .diag = diag});
+    arena_free(&arena);
+    return status;
+}
+
+/* Another program may create the table at the same time: look again under the
+ * writer's lock. */
+static enum status create_table(struct db *db, const struct names *names,
+                                const struct query_table *table,
+                                const struct db_shape *wanted,
+                                struct diag *diag)
+{
+    bool exists;
+    enum status status;
+
+    status = db_begin(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = look(db, names, table, wanted, true, &exists, diag);
+    if (status == STATUS_OK && !exists) {
+        status = db_create_table(db, wanted, diag);
+        if (status != STATUS_OK)
+            diag_wrap(diag, "projection \"%s\": cannot create table \"%s\"",
+                      table->projection, table->name);
+    }
+    if (status == STATUS_OK)
+        status = db_commit(db, NULL, diag);
+    db_rollback(db);
+    return status;
+}
+
+enum status query_table_prepare(struct db *db, const struct names *names,
+                                const struct query_table *table, bool create,
+                                struct diag *diag)
+{
+    struct db_shape wanted;
+    bool exists = false;
+    enum status status;
+
+    status = query_table_check(table, diag);
+    if (status != STATUS_OK)
+        return status;
+    wanted = declared_shape(table);
+
+    status = db_begin_read(db, diag);
+    if (status == STATUS_OK) {
+        status = look(db, names, table, &wanted, create, &exists, diag);
+        db_rollback(db);
+    }
+    if (status == STATUS_OK && !exists)
+        status = create ? create_table(db, names, table, &wanted, diag)
+                        : missing(db, table, &wanted, diag);
+    mem_free((void *)wanted.columns);
+    return status;
+}

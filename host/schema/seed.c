@@ -1,0 +1,149 @@
+#include "schema/seed.h"
+
+#include "schema/fill.h"
+#include "schema/schema.h"
+
+#include <inttypes.h>
+
+#define SEED_ROWS 6 /* that schema_seeds_read counts */
+
+enum status seed_complete(struct db *db, const struct names *names,
+                          bool *complete, struct diag *diag)
+{
+    int64_t rows = 0;
+    bool found;
+    enum status status;
+
+    status = fill_query(db, names, SQL_SCHEMA_SEEDS_READ, &rows, &found, diag);
+    if (status == STATUS_OK)
+        *complete = rows == SEED_ROWS;
+    return status;
+}
+
+static enum status insert_version(struct db *db, const struct names *names,
+                                  struct diag *diag)
+{
+    int64_t version;
+    int64_t now;
+    bool found;
+    enum status status;
+
+    status = fill_query(db, names, SQL_SCHEMA_VERSION_READ, &version, &found,
+                        diag);
+    if (status != STATUS_OK || found)
+        return status;
+    status = db_now(db, &now, diag);
+    if (status != STATUS_OK)
+        return status;
+    return fill_execute(
+        db, names, SQL_SCHEMA_VERSION_WRITE,
+        (struct db_value[]){db_integer(SCHEMA_VERSION), db_timestamp(now)}, 2,
+        diag);
+}
+
+enum status seed_insert(struct db *db, const struct names *names,
+                        int partitions, struct diag *diag)
+{
+    static const enum sql_statement counters[] = {
+        SQL_SCHEMA_EVENT_COUNTER_SEED,
+        SQL_SCHEMA_CAPTURE_COUNTER_SEED,
+        SQL_SCHEMA_MARKS_SEED,
+    };
+    enum status status;
+
+    status = insert_version(db, names, diag);
+    if (status == STATUS_OK)
+        status = fill_execute(db, names, SQL_SCHEMA_PARTITIONS_SEED,
+                              (struct db_value[]){db_integer(partitions)}, 1,
+                              diag);
+    for (size_t i = 0;
+         i < sizeof(counters) / sizeof(counters[0]) && status == STATUS_OK; i++)
+        status = fill_execute(db, names, counters[i], NULL, 0, diag);
+    return status;
+}
+
+enum status seed_check_partitions(struct db *db, const struct names *names,
+                                  int partitions, struct diag *diag)
+{
+    int64_t stored;
+    bool found;
+    enum status status;
+
+    status = fill_query(db, names, SQL_SCHEMA_PARTITIONS_READ, &stored, &found,
+                        diag);
+    if (status != STATUS_OK || !found || stored == partitions)
+        return status;
+    return diag_set(diag, STATUS_REFUSED,
+                    "this database was created with %" PRId64
+                    " partitions (table %s) and the configuration says %d: "
+                    "the number of partitions is fixed when the schema is "
+                    "created; set partitions = %" PRId64,
+                    stored, names->table[TABLE_PARTITION_METADATA], partitions,
+                    stored);
+}
+
+struct last_position {
+    struct db *db;
+    const char *shared; /* name of the shared table */
+    const char *table;  /* the table with the highest position */
+    int64_t position;
+};
+
+static enum status raise_last(void *arg, struct text filled, const char *table,
+                              struct diag *diag)
+{
+    struct last_position *last = arg;
+    struct db_sql sql = db_sql_make(filled, DB_HOST);
+    int64_t position;
+    bool found;
+    enum status status;
+
+    status = db_query_int64(last->db, &sql, NULL, 0, &position, &found, diag);
+    if (status == STATUS_OK && found && position > last->position) {
+        last->position = position;
+        last->table = table != NULL ? table : last->shared;
+    }
+    return status;
+}
+
+/* The rows are read before the counter, which only rises: an append that
+ * commits in between raises no false alarm. */
+static enum status
+check_counter(struct db *db, const struct names *names, enum table_id table,
+              enum sql_statement last_position, enum table_id counter,
+              enum sql_statement read_counter, struct diag *diag)
+{
+    struct last_position last = {.db = db, .shared = names->table[table]};
+    int64_t value = 0;
+    bool found;
+    enum status status;
+
+    status = fill_each(catalog_raw(db_dialect(db), last_position), names,
+                       raise_last, &last, diag);
+    if (status == STATUS_OK)
+        status = fill_query(db, names, read_counter, &value, &found, diag);
+    if (status != STATUS_OK || !found || last.position <= value)
+        return status;
+    return diag_set(diag, STATUS_REFUSED,
+                    "the counter %s stands at %" PRId64 " but table %s holds "
+                    "position %" PRId64 ", which it would hand out again: "
+                    "restore both from one copy, or raise the counter to at "
+                    "least %" PRId64 " while no program writes",
+                    names->table[counter], value, last.table, last.position,
+                    last.position);
+}
+
+enum status seed_check_counters(struct db *db, const struct names *names,
+                                struct diag *diag)
+{
+    enum status status;
+
+    status = check_counter(db, names, TABLE_EVENT_STORE, SQL_SCHEMA_LAST_EVENT,
+                           TABLE_EVENT_STORE_POSITION,
+                           SQL_SCHEMA_EVENT_COUNTER_READ, diag);
+    if (status != STATUS_OK)
+        return status;
+    return check_counter(db, names, TABLE_CAPTURE, SQL_SCHEMA_LAST_CAPTURE,
+                         TABLE_CAPTURE_POSITION,
+                         SQL_SCHEMA_CAPTURE_COUNTER_READ, diag);
+}
