@@ -28,18 +28,33 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
     };
     checkpoints_init(&c->stored, env->partitions);
     checkpoints_init(&c->reached, env->partitions);
+    checkpoints_init(&c->before, env->partitions);
 }
 
 void consumer_free(struct consumer *c)
 {
     checkpoints_free(&c->stored);
     checkpoints_free(&c->reached);
+    checkpoints_free(&c->before);
     event_page_free(&c->page);
     mem_free(c->units);
     mem_free(c->entries);
     undelivered_keys_free(&c->held);
     skips_free(&c->skips);
     arena_free(&c->arena);
+}
+
+static void copy_positions(struct checkpoints *to,
+                           const struct checkpoints *from)
+{
+    memcpy(to->position, from->position,
+           (size_t)from->partitions * sizeof(*from->position));
+}
+
+void consumer_forget_last_batch(struct consumer *c)
+{
+    copy_positions(&c->stored, &c->before);
+    copy_positions(&c->reached, &c->before);
 }
 
 /* Takes the stored rows into memory; needs a transaction. */
@@ -52,10 +67,10 @@ static enum status take_position(struct consumer *c, struct diag *diag)
 
     if (status != STATUS_OK)
         return status;
-    memcpy(c->reached.position, c->stored.position,
-           (size_t)c->stored.partitions * sizeof(*c->stored.position));
+    copy_positions(&c->reached, &c->stored);
     c->row.state = lock.state;
     c->row.halt_reason = lock.halt_reason;
+    copy_positions(&c->before, &c->stored);
     c->retry_due = lock.undelivered;
     return STATUS_OK;
 }
@@ -158,6 +173,7 @@ enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
             return consumer_save(c, diag);
         return STATUS_OK;
     }
+    copy_positions(&c->before, &c->stored);
     began = clock_monotonic();
     status = apply_page(c, &poll, diag);
     if (status == STATUS_OK)
@@ -211,8 +227,7 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
         db_rollback(env->db);
         return status;
     }
-    memcpy(c->stored.position, c->reached.position,
-           (size_t)c->stored.partitions * sizeof(*c->stored.position));
+    copy_positions(&c->stored, &c->reached);
     c->saved_at = clock_monotonic();
     return STATUS_OK;
 }

@@ -39,6 +39,7 @@ struct consumer {
     struct consumer_row row;
     struct checkpoints stored;  /* as committed */
     struct checkpoints reached; /* stored, or further over empty stretches */
+    struct checkpoints before;  /* stored, before the newest batch */
     int64_t saved_at;           /* monotonic: last save of a checkpoint */
 
     /* the batch in hand; memory is reused */
@@ -81,6 +82,10 @@ enum status consumer_reload(struct consumer *consumer,
  */
 enum status consumer_step(struct consumer *consumer, int64_t mark, bool *worked,
                           struct diag *diag) MUST_CHECK;
+
+/** Forgets the newest batch, as if its answer had never come (testing kit):
+ * memory stands where it stood before, the database does not. */
+void consumer_forget_last_batch(struct consumer *consumer);
 
 /** Saves positions that were reached over empty stretches. */
 enum status consumer_save(struct consumer *consumer,

@@ -28,8 +28,8 @@ bool handler_sql_may_write(const struct handler_sql *sql);
 enum status handler_sql_execute(struct handler_sql *sql,
                                 const struct db_sql *statement,
                                 const struct db_value *params, size_t nparams,
-                                const char *where, struct diag *diag)
-    MUST_CHECK;
+                                const char *where,
+                                struct diag *diag) MUST_CHECK;
 enum status handler_sql_update(struct handler_sql *sql,
                                const struct db_sql *statement,
                                const struct db_value *params, size_t nparams,
@@ -37,8 +37,8 @@ enum status handler_sql_update(struct handler_sql *sql,
 enum status handler_sql_query(struct handler_sql *sql,
                               const struct db_sql *statement,
                               const struct db_value *params, size_t nparams,
-                              struct db_rows **rows, struct diag *diag)
-    MUST_CHECK;
+                              struct db_rows **rows,
+                              struct diag *diag) MUST_CHECK;
 /** `keys` and `values` are sorted by column name by the caller, so that the
  * same upsert always has the same shape. INVALID: bad name, key is NULL, no
  * key, sum out of range. */
@@ -58,15 +58,19 @@ void handler_sql_free(struct handler_sql *sql);
 void handler_sql_batch_begin(struct handler_sql *sql, bool may_write);
 /** Starts a call; what it queues can be undone until the next call. */
 void handler_sql_call_begin(struct handler_sql *sql);
-/** Takes back what the call queued. False when it had already run something
- * in the database: then only a savepoint or a rollback helps. */
+/** Takes back what the call queued. False when it had already written in the
+ * database, or the transaction has failed: then only a savepoint or a
+ * rollback helps. */
 bool handler_sql_call_undo(struct handler_sql *sql);
+/** After a rollback to a savepoint that was set before the call: what it
+ * queued is gone, and the transaction lives. */
+void handler_sql_call_forget(struct handler_sql *sql);
 /** Whether the call ran a statement in the database at once. */
 bool handler_sql_call_ran(const struct handler_sql *sql);
-/** Hands everything to the connection's queue. `tag` as in db_queue. */
-enum status handler_sql_send(struct handler_sql *sql, int64_t tag,
+/** Hands everything to the connection's queue; tags are places in the batch. */
+enum status handler_sql_send(struct handler_sql *sql,
                              struct diag *diag) MUST_CHECK;
-/** "script:line" of the statement that failed in the last flush, or "". */
-const char *handler_sql_failed_where(const struct handler_sql *sql);
+/** "script:line" of what was sent under a tag, or "". */
+const char *handler_sql_where(const struct handler_sql *sql, int64_t tag);
 
 #endif

@@ -20,9 +20,9 @@ enum status host_open(struct application *app, struct host **host,
 enum status host_close(struct host *host, struct diag *diag);
 
 struct host_progress {
-    int64_t applied;   /* messages applied since the host was opened */
-    int64_t failed;    /* messages recorded as undelivered */
-    bool idle;         /* nothing was there to apply in the last round */
+    int64_t applied; /* messages applied since the host was opened */
+    int64_t failed;  /* messages recorded as undelivered */
+    bool idle;       /* nothing was there to apply in the last round */
 };
 
 /** One round: the mark, then at most one page of each consumer. Conflicts and
@@ -44,10 +44,11 @@ enum status host_run_until_idle(struct host *host,
 enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
                      struct diag *diag) MUST_CHECK;
 
-/** Testing kit: the next commit's answer is lost after it was done: the host
- * reconnects, finds out, and runs the batch again where it has to. */
+/** Testing kit: after the next batch its answer is dropped: the host
+ * reconnects and reads back what became of it. */
 void host_lose_next_answer(struct host *host);
-/** Testing kit: forgets the newest batch, as if its answer had been lost. */
+/** Testing kit: forgets the newest batch of every consumer, as if its answer
+ * had been lost, and runs on from there. */
 void host_forget_last_batch(struct host *host);
 
 #endif

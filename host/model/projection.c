@@ -1,0 +1,346 @@
+#include "model/projection.h"
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "model/handler_sql.h"
+#include "model/read_model_table.h"
+
+#include <assert.h>
+
+/* A chain of a slot's applied units ends here. */
+#define NO_UNIT SIZE_MAX
+
+/* One key of the batch. Its state, once a handler has looked, lives with the
+ * handlers under the slot's number. */
+struct slot {
+    struct text key;
+    bool stored;         /* the table has it, as of the start of the batch */
+    struct uuid read_id; /* message_id that was read */
+    struct text json;    /* the state that was read */
+    bool present;        /* exists after what was applied so far */
+    bool filled;         /* the handlers hold its state */
+    bool dirty;          /* has to be written */
+    size_t last_unit;    /* newest applied unit, NO_UNIT */
+};
+
+struct projection {
+    const struct declaration *declaration;
+    struct handler handler;
+    struct uuid_source *ids;
+    const struct clock *clock;
+    struct read_model_table table;
+    struct handler_sql *sql; /* queries only */
+
+    /* the batch in hand */
+    const struct unit *units;
+    size_t nunits;
+    bool replaying;
+    struct map keys; /* key -> slot number */
+    struct slot *slots;
+    size_t nslots, slots_capacity;
+    size_t *unit_slot; /* slot number of each unit */
+    size_t *unit_prev; /* the slot's applied unit before it */
+    size_t unit_capacity;
+    struct arena arena;
+    struct buffer json;
+};
+
+/* --- begin: which keys, and what is stored of them --------------------------
+ */
+
+static size_t slot_of(struct projection *p, struct text key)
+{
+    bool added;
+    int64_t index = map_put(&p->keys, key, (int64_t)p->nslots, &added);
+
+    if (!added)
+        return (size_t)index;
+    if (p->nslots == p->slots_capacity) {
+        p->slots_capacity = p->slots_capacity == 0 ? 512 : 2 * p->nslots;
+        p->slots = mem_grow(p->slots, p->slots_capacity, sizeof(*p->slots));
+    }
+    p->slots[p->nslots] = (struct slot){.key = key, .last_unit = NO_UNIT};
+    return p->nslots++;
+}
+
+static enum status slot_stored(void *arg, size_t index, struct db_rows *row,
+                               struct diag *diag)
+{
+    struct projection *p = arg;
+    struct slot *slot = &p->slots[index];
+
+    (void)diag;
+    slot->stored = slot->present = true;
+    slot->read_id = db_get_uuid(row, 0);
+    slot->json = arena_copy(&p->arena, db_get_text(row, 1));
+    return STATUS_OK;
+}
+
+static enum status projection_begin(void *self, struct db *db,
+                                    const struct unit *units, size_t count,
+                                    bool replaying, struct diag *diag)
+{
+    struct projection *p = self;
+    struct text *keys;
+
+    p->units = units;
+    p->nunits = count;
+    p->replaying = replaying;
+    p->nslots = 0;
+    map_clear(&p->keys);
+    arena_reset(&p->arena);
+    if (count > p->unit_capacity) {
+        p->unit_capacity = count;
+        p->unit_slot = mem_grow(p->unit_slot, count, sizeof(*p->unit_slot));
+        p->unit_prev = mem_grow(p->unit_prev, count, sizeof(*p->unit_prev));
+    }
+    for (size_t i = 0; i < count; i++)
+        p->unit_slot[i] = slot_of(p, units[i].key);
+
+    handler_sql_batch_begin(p->sql, false);
+    keys = arena_alloc(&p->arena, p->nslots * sizeof(*keys) + 1);
+    for (size_t i = 0; i < p->nslots; i++)
+        keys[i] = p->slots[i].key;
+    return db_lookup(db, &p->table.lookup, keys, p->nslots, slot_stored, p,
+                     diag);
+}
+
+/* --- apply: one unit, in memory ----------------------------------------------
+ */
+
+static struct handler_call call_of(const struct projection *p, size_t unit)
+{
+    const struct unit *u = &p->units[unit];
+
+    return (struct handler_call){
+        .declaration = p->declaration,
+        .message = u->message,
+        .key = u->key,
+        .partition = u->partition,
+        .attempt = u->attempt,
+        .replaying = p->replaying,
+        .sql = p->sql,
+    };
+}
+
+static enum status run_handler(struct projection *p, size_t unit,
+                               struct failure *failure, struct diag *diag)
+{
+    const struct handler_ops *ops = p->handler.ops;
+    size_t number = p->unit_slot[unit];
+    struct slot *slot = &p->slots[number];
+    struct handler_call call = call_of(p, unit);
+    enum handler_outcome outcome;
+    enum status status = STATUS_OK;
+
+    if (!slot->filled)
+        status = slot->present ? ops->state_decode(p->handler.code, &call,
+                                                   number, slot->json, failure)
+                               : ops->state_initial(p->handler.code, &call,
+                                                    number, failure);
+    if (status == STATUS_OK)
+        status = ops->apply_state(p->handler.code, &call, number, &outcome,
+                                  failure, diag);
+    if (status != STATUS_OK)
+        return status;
+    slot->present = slot->filled = outcome == HANDLER_CHANGED;
+    slot->dirty = true;
+    return STATUS_OK;
+}
+
+/* Takes a slot back to what the units before the failed one had made of it:
+ * from what was stored, through the same handlers again. False when that does
+ * not come out the same. */
+static bool rebuild_slot(struct projection *p, struct slot *slot)
+{
+    size_t chain = NO_UNIT;
+    struct failure failure;
+    struct diag diag;
+
+    slot->filled = slot->dirty = false;
+    slot->present = slot->stored;
+    /* turn the chain round: oldest first */
+    for (size_t unit = slot->last_unit; unit != NO_UNIT;) {
+        size_t before = p->unit_prev[unit];
+
+        p->unit_prev[unit] = chain;
+        chain = unit;
+        unit = before;
+    }
+    slot->last_unit = NO_UNIT;
+    for (size_t unit = chain; unit != NO_UNIT;) {
+        size_t after = p->unit_prev[unit];
+
+        if (run_handler(p, unit, &failure, &diag) != STATUS_OK)
+            return false;
+        p->unit_prev[unit] = slot->last_unit;
+        slot->last_unit = unit;
+        unit = after;
+    }
+    return true;
+}
+
+static enum status projection_apply(void *self, struct db *db, size_t unit,
+                                    enum apply_verdict *verdict,
+                                    struct failure *failure, struct diag *diag)
+{
+    struct projection *p = self;
+    struct slot *slot = &p->slots[p->unit_slot[unit]];
+    enum status status;
+
+    (void)db;
+    handler_sql_call_begin(p->sql);
+    status = run_handler(p, unit, failure, diag);
+    if (status == STATUS_OK) {
+        p->unit_prev[unit] = slot->last_unit;
+        slot->last_unit = unit;
+        *verdict = APPLY_DONE;
+        return STATUS_OK;
+    }
+    if (status != STATUS_FAILED)
+        return status;
+    /* a query that failed has doomed the transaction */
+    *verdict = !handler_sql_call_undo(p->sql) || !rebuild_slot(p, slot)
+                   ? APPLY_STUCK
+                   : APPLY_FAILED;
+    return STATUS_OK;
+}
+
+/* --- finish: what changed, in bulk
+ * -------------------------------------------- */
+
+static enum status slot_row(struct projection *p, size_t number,
+                            struct read_model_row *row, struct failure *failure)
+{
+    const struct slot *slot = &p->slots[number];
+    size_t nfields = p->declaration->nfields;
+    struct handler_call call;
+    struct db_value *fields;
+    enum status status;
+
+    *row = (struct read_model_row){
+        .key = slot->key,
+        .read_id = slot->read_id,
+    };
+    if (!slot->present)
+        return STATUS_OK;
+    assert(slot->filled && slot->last_unit != NO_UNIT);
+    call = call_of(p, slot->last_unit);
+    fields = arena_alloc(&p->arena, nfields * sizeof(*fields) + 1);
+    buffer_clear(&p->json);
+    status = p->handler.ops->state_encode(p->handler.code, &call, number,
+                                          &p->json, fields, &p->arena, failure);
+    if (status != STATUS_OK)
+        return status;
+    row->message_id = uuid_v7(p->ids, clock_now(p->clock));
+    row->state = arena_copy(&p->arena, buffer_text(&p->json));
+    row->fields = fields;
+    return STATUS_OK;
+}
+
+static enum status projection_finish(void *self, struct db *db,
+                                     struct failure *failure, struct diag *diag)
+{
+    /* rows that go make room for unique values of rows that come */
+    static const enum read_model_write order[] = {
+        READ_MODEL_DELETE, READ_MODEL_UPDATE, READ_MODEL_INSERT};
+    struct projection *p = self;
+    struct read_model_row *rows[3];
+    size_t counts[3] = {0, 0, 0};
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; i < 3; i++)
+        rows[i] = arena_alloc(&p->arena, p->nslots * sizeof(**rows) + 1);
+    for (size_t i = 0; i < p->nslots; i++) {
+        const struct slot *slot = &p->slots[i];
+        enum read_model_write what;
+
+        if (!slot->dirty || (!slot->stored && !slot->present))
+            continue;
+        what = !slot->present ? READ_MODEL_DELETE
+               : slot->stored ? READ_MODEL_UPDATE
+                              : READ_MODEL_INSERT;
+        status = slot_row(p, i, &rows[what][counts[what]++], failure);
+        if (status != STATUS_OK)
+            return status;
+    }
+    for (size_t i = 0; status == STATUS_OK && i < 3; i++)
+        status = read_model_table_write(&p->table, db, order[i], rows[order[i]],
+                                        counts[order[i]], &p->arena, diag);
+    return status;
+}
+
+/* --- the rest
+ * ------------------------------------------------------------------ */
+
+static enum status projection_keys(void *self, const struct message *message,
+                                   applier_key_fn emit, void *arg,
+                                   struct failure *failure)
+{
+    struct projection *p = self;
+    const struct handler_call call = {
+        .declaration = p->declaration,
+        .message = message,
+        .attempt = 1,
+    };
+
+    return p->handler.ops->keys(p->handler.code, &call, emit, arg, failure);
+}
+
+static const char *projection_where(void *self, int64_t tag)
+{
+    (void)self;
+    (void)tag;
+    return ""; /* its statements come from no line of a script */
+}
+
+static void projection_end(void *self)
+{
+    struct projection *p = self;
+
+    p->units = NULL;
+    p->nunits = 0;
+    p->handler.ops->batch_end(p->handler.code);
+}
+
+static const struct applier_ops projection_ops = {
+    .keys = projection_keys,
+    .begin = projection_begin,
+    .apply = projection_apply,
+    .finish = projection_finish,
+    .where = projection_where,
+    .end = projection_end,
+};
+
+struct projection *projection_new(const struct projection_options *options)
+{
+    struct projection *p = mem_alloc(sizeof(*p));
+
+    p->declaration = options->declaration;
+    p->handler = options->handler;
+    p->ids = options->ids;
+    p->clock = options->clock;
+    p->sql = handler_sql_new(options->db);
+    read_model_table_init(&p->table, options->declaration, options->names);
+    return p;
+}
+
+void projection_free(struct projection *p)
+{
+    if (p == NULL)
+        return;
+    read_model_table_free(&p->table);
+    handler_sql_free(p->sql);
+    map_free(&p->keys);
+    mem_free(p->slots);
+    mem_free(p->unit_slot);
+    mem_free(p->unit_prev);
+    arena_free(&p->arena);
+    buffer_free(&p->json);
+    mem_free(p);
+}
+
+struct applier projection_applier(struct projection *p)
+{
+    return (struct applier){.ops = &projection_ops, .self = p};
+}

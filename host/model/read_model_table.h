@@ -1,0 +1,56 @@
+/*
+ * Read-model table -- the bulk reads and writes of one query table and of the
+ * epochs row that goes with each read model.
+ */
+#ifndef HOST_MODEL_READ_MODEL_TABLE_H
+#define HOST_MODEL_READ_MODEL_TABLE_H
+
+#include "base/arena.h"
+#include "db/db.h"
+#include "model/declaration.h"
+#include "schema/names.h"
+
+/** The descriptions that db_lookup and db_queue_bulk need; built once. */
+struct read_model_table {
+    const struct declaration *declaration;
+    struct arena arena; /* owns what the tables point to */
+    struct db_table lookup;
+    struct db_table insert;
+    struct db_table update;
+    struct db_table remove;
+    struct db_table epoch_insert;
+    struct db_table epoch_remove;
+    struct text projection; /* its name */
+};
+
+/** One read model to write. */
+struct read_model_row {
+    struct text key;
+    struct uuid message_id;        /* of this apply */
+    struct uuid read_id;           /* the message_id that was read */
+    struct text state;             /* JSON */
+    const struct db_value *fields; /* one per declared field */
+    int64_t epoch;                 /* of a read model that is created */
+};
+
+/** What a batch does to the table. */
+enum read_model_write {
+    READ_MODEL_INSERT,
+    READ_MODEL_UPDATE,
+    READ_MODEL_DELETE,
+};
+
+void read_model_table_init(struct read_model_table *table,
+                           const struct declaration *declaration,
+                           const struct names *names);
+void read_model_table_free(struct read_model_table *table);
+
+/** Queues the rows; all bytes must live until they are sent. Memory for the
+ * parameters comes from `arena`. */
+enum status read_model_table_write(const struct read_model_table *table,
+                                   struct db *db, enum read_model_write what,
+                                   const struct read_model_row *rows,
+                                   size_t count, struct arena *arena,
+                                   struct diag *diag) MUST_CHECK;
+
+#endif

@@ -1,0 +1,157 @@
+#include "model/sql_projection.h"
+
+#include "base/memory.h"
+#include "model/handler_sql.h"
+
+struct sql_projection {
+    const struct declaration *declaration;
+    struct handler handler;
+    struct handler_sql *sql;
+    /* Handlers that run statements at once need a savepoint to be undone; it
+     * is taken once one was seen to do so. */
+    bool takes_savepoints;
+    const struct unit *units;
+    bool replaying;
+};
+
+static enum status sql_projection_begin(void *self, struct db *db,
+                                        const struct unit *units, size_t count,
+                                        bool replaying, struct diag *diag)
+{
+    struct sql_projection *p = self;
+
+    (void)db;
+    (void)count;
+    (void)diag;
+    p->units = units;
+    p->replaying = replaying;
+    handler_sql_batch_begin(p->sql, true);
+    return STATUS_OK;
+}
+
+static enum status call_handler(struct sql_projection *p,
+                                const struct unit *unit,
+                                struct failure *failure, struct diag *diag)
+{
+    const struct handler_call call = {
+        .declaration = p->declaration,
+        .message = unit->message,
+        .key = unit->key,
+        .partition = unit->partition,
+        .attempt = unit->attempt,
+        .replaying = p->replaying,
+        .sql = p->sql,
+    };
+
+    return p->handler.ops->apply(p->handler.code, &call, failure, diag);
+}
+
+static enum status sql_projection_apply(void *self, struct db *db, size_t unit,
+                                        enum apply_verdict *verdict,
+                                        struct failure *failure,
+                                        struct diag *diag)
+{
+    struct sql_projection *p = self;
+    bool savepoint = p->takes_savepoints;
+    enum status status = STATUS_OK;
+
+    if (savepoint) {
+        status = handler_sql_send(p->sql, diag);
+        if (status == STATUS_OK)
+            status = db_savepoint(db, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    handler_sql_call_begin(p->sql);
+    status = call_handler(p, &p->units[unit], failure, diag);
+    if (handler_sql_call_ran(p->sql))
+        p->takes_savepoints = true;
+    if (status != STATUS_OK && status != STATUS_FAILED)
+        return status;
+    *verdict = APPLY_DONE;
+    if (status == STATUS_FAILED)
+        *verdict = handler_sql_call_undo(p->sql) ? APPLY_FAILED : APPLY_STUCK;
+    if (!savepoint)
+        return STATUS_OK;
+    if (*verdict == APPLY_DONE)
+        return db_release(db, diag);
+    handler_sql_call_forget(p->sql);
+    status = db_rollback_to(db, diag);
+    if (status == STATUS_OK)
+        *verdict = APPLY_FAILED;
+    return status;
+}
+
+static enum status sql_projection_finish(void *self, struct db *db,
+                                         struct failure *failure,
+                                         struct diag *diag)
+{
+    struct sql_projection *p = self;
+
+    (void)db;
+    (void)failure;
+    return handler_sql_send(p->sql, diag);
+}
+
+static enum status sql_projection_keys(void *self,
+                                       const struct message *message,
+                                       applier_key_fn emit, void *arg,
+                                       struct failure *failure)
+{
+    struct sql_projection *p = self;
+    const struct handler_call call = {
+        .declaration = p->declaration,
+        .message = message,
+        .attempt = 1,
+    };
+
+    return p->handler.ops->keys(p->handler.code, &call, emit, arg, failure);
+}
+
+static const char *sql_projection_where(void *self, int64_t tag)
+{
+    struct sql_projection *p = self;
+
+    return handler_sql_where(p->sql, tag);
+}
+
+static void sql_projection_end(void *self)
+{
+    struct sql_projection *p = self;
+
+    p->units = NULL;
+    p->handler.ops->batch_end(p->handler.code);
+}
+
+static const struct applier_ops sql_projection_ops = {
+    .keys = sql_projection_keys,
+    .begin = sql_projection_begin,
+    .apply = sql_projection_apply,
+    .finish = sql_projection_finish,
+    .where = sql_projection_where,
+    .end = sql_projection_end,
+};
+
+struct sql_projection *sql_projection_new(const struct declaration *declaration,
+                                          struct handler handler, struct db *db)
+{
+    struct sql_projection *p = mem_alloc(sizeof(*p));
+
+    p->declaration = declaration;
+    p->handler = handler;
+    p->sql = handler_sql_new(db);
+    return p;
+}
+
+void sql_projection_free(struct sql_projection *p)
+{
+    if (p == NULL)
+        return;
+    handler_sql_free(p->sql);
+    mem_free(p);
+}
+
+struct applier sql_projection_applier(struct sql_projection *p)
+{
+    return (struct applier){.ops = &sql_projection_ops, .self = p};
+}

@@ -1,0 +1,39 @@
+#include "run/backoff.h"
+
+#include "base/clock.h"
+
+#include <unistd.h>
+
+struct backoff backoff_make(int64_t first_us, int64_t cap_us)
+{
+    return (struct backoff){
+        .first_us = first_us,
+        .cap_us = cap_us < first_us ? first_us : cap_us,
+        .next_us = first_us,
+        .random = (uint64_t)clock_monotonic() ^ (uint64_t)getpid() << 32,
+    };
+}
+
+static uint64_t next_random(struct backoff *backoff)
+{
+    uint64_t z = backoff->random += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+int64_t backoff_next(struct backoff *backoff)
+{
+    int64_t full = backoff->next_us;
+    int64_t shortened = full - (int64_t)(next_random(backoff) %
+                                         (uint64_t)(full / 2 + 1));
+
+    backoff->next_us = full > backoff->cap_us / 2 ? backoff->cap_us : 2 * full;
+    return shortened;
+}
+
+void backoff_reset(struct backoff *backoff)
+{
+    backoff->next_us = backoff->first_us;
+}

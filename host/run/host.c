@@ -1,0 +1,356 @@
+#include "run/host.h"
+
+#include "base/memory.h"
+#include "consumer/consumer.h"
+#include "model/projection.h"
+#include "model/sql_projection.h"
+#include "run/backoff.h"
+#include "topic/high_water_mark.h"
+
+#include <time.h>
+
+/* A transaction's payloads together, about: memory stays bounded whatever
+ * the size of messages. */
+#define BATCH_BYTES (8 << 20)
+
+/* How often in a row a run to idle meets a lost connection or a conflict
+ * before it gives up. */
+#define RUN_TRIES 10
+
+/* A consumer that is paused or halted is looked at again this often. */
+#define REFRESH_US (CLOCK_SECOND / 2)
+
+/* One declared consumer and the model that applies for it. */
+struct worker {
+    const struct declaration *declaration;
+    struct projection *projection; /* one of the two */
+    struct sql_projection *sql_projection;
+    struct consumer consumer;
+};
+
+struct host {
+    struct application *app;
+    struct consumer_env env;
+    struct worker *workers;
+    size_t nworkers;
+    struct high_water_mark mark;
+    struct backoff backoff; /* after conflicts and lost connections */
+    int64_t refreshed_at;   /* monotonic */
+    bool lose_answer;
+    bool trouble_told;
+};
+
+/* --- open and close
+ * ------------------------------------------------------------ */
+
+static void worker_init(struct host *host, struct worker *worker,
+                        const struct declaration *declaration)
+{
+    struct application *app = host->app;
+    const struct handler handler = script_handler(app->script);
+    const struct consumer_name name = {CONSUMER_TYPE_PROJECTION,
+                                       declaration->name};
+    const struct event_filter filter = {
+        .types = declaration->types,
+        .ntypes = declaration->ntypes,
+        .aggregates = declaration->aggregates,
+        .naggregates = declaration->naggregates,
+    };
+    struct applier applier;
+
+    worker->declaration = declaration;
+    if (declaration->kind == DECLARATION_PROJECTION) {
+        worker->projection = projection_new(&(struct projection_options){
+            .declaration = declaration,
+            .handler = handler,
+            .names = &app->settings->names,
+            .ids = &app->ids,
+            .clock = &app->clock,
+            .db = app->db,
+        });
+        applier = projection_applier(worker->projection);
+    } else {
+        worker->sql_projection = sql_projection_new(declaration, handler,
+                                                    app->db);
+        applier = sql_projection_applier(worker->sql_projection);
+    }
+    consumer_init(&worker->consumer, &host->env, &name, declaration->source,
+                  &filter, declaration->own_key, &applier);
+}
+
+static void host_free(struct host *host)
+{
+    for (size_t i = 0; i < host->nworkers; i++) {
+        consumer_free(&host->workers[i].consumer);
+        projection_free(host->workers[i].projection);
+        sql_projection_free(host->workers[i].sql_projection);
+    }
+    mem_free(host->workers);
+    mem_free(host);
+}
+
+enum status host_open(struct application *app, struct host **host_out,
+                      struct diag *diag)
+{
+    struct host *host = mem_alloc(sizeof(*host));
+    const struct declaration *declarations = script_declarations(
+        app->script, &host->nworkers);
+    enum status status = STATUS_OK;
+
+    host->app = app;
+    host->env = (struct consumer_env){
+        .db = app->db,
+        .catalog = app->catalog,
+        .names = &app->settings->names,
+        .store = app->store,
+        .ids = &app->ids,
+        .clock = &app->clock,
+        .log = &app->log,
+        .partitions = app->settings->partitions,
+        .batch = (size_t)app->settings->batch,
+        .batch_bytes = BATCH_BYTES,
+    };
+    host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
+    host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
+    for (size_t i = 0; i < host->nworkers; i++)
+        worker_init(host, &host->workers[i], &declarations[i]);
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
+        status = consumer_start(&host->workers[i].consumer, diag);
+    if (status != STATUS_OK) {
+        host_free(host);
+        return status;
+    }
+    *host_out = host;
+    return STATUS_OK;
+}
+
+static enum status save_all(struct host *host, struct diag *diag)
+{
+    enum status first = STATUS_OK;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        enum status status = consumer_save(&host->workers[i].consumer,
+                                           first == STATUS_OK ? diag : NULL);
+
+        if (first == STATUS_OK)
+            first = status;
+    }
+    return first;
+}
+
+enum status host_close(struct host *host, struct diag *diag)
+{
+    enum status status = save_all(host, diag);
+
+    host_free(host);
+    return status;
+}
+
+/* --- one round
+ * -------------------------------------------------------------------- */
+
+static enum status reload_all(struct host *host, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
+        status = consumer_reload(&host->workers[i].consumer, diag);
+    return status;
+}
+
+/* The commit is done, its answer thrown away: find out as after a real loss. */
+static enum status drop_answer(struct host *host, struct diag *diag)
+{
+    enum status status;
+
+    host->lose_answer = false;
+    host_forget_last_batch(host);
+    status = db_reopen(host->app->db, diag);
+    if (status == STATUS_OK)
+        status = reload_all(host, diag);
+    return status;
+}
+
+static enum status step_worker(struct host *host, struct worker *worker,
+                               bool *worked, struct diag *diag)
+{
+    struct consumer *consumer = &worker->consumer;
+    enum status status = consumer_step(consumer, host->mark.mark, worked, diag);
+
+    if (status == STATUS_OK && *worked && host->lose_answer)
+        return drop_answer(host, diag);
+    if (status == STATUS_FENCED) {
+        log_write(&host->app->log, LOG_WARN,
+                  &(struct log_about){.consumer = consumer->name.name}, "%s",
+                  diag->message);
+        *worked = true; /* there is more to look at from where it stands */
+        return consumer_reload(consumer, diag);
+    }
+    return status;
+}
+
+static bool refresh_is_due(struct host *host)
+{
+    int64_t now = clock_monotonic();
+
+    if (now - host->refreshed_at < REFRESH_US)
+        return false;
+    host->refreshed_at = now;
+    return true;
+}
+
+enum status host_step(struct host *host, struct host_progress *progress,
+                      struct diag *diag)
+{
+    struct application *app = host->app;
+    bool refresh = refresh_is_due(host);
+    bool any = false;
+    enum status status = high_water_mark_advance(
+        app->db, app->catalog, TOPIC_EVENT_STORE, &host->mark, diag);
+
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+        bool worked = false;
+
+        if (refresh && worker->consumer.row.state != CONSUMER_RUNNING)
+            status = consumer_reload(&worker->consumer, diag);
+        if (status == STATUS_OK)
+            status = step_worker(host, worker, &worked, diag);
+        any |= worked;
+    }
+    progress->applied = progress->failed = 0;
+    for (size_t i = 0; i < host->nworkers; i++) {
+        progress->applied += host->workers[i].consumer.applied;
+        progress->failed += host->workers[i].consumer.failed;
+    }
+    progress->idle = status == STATUS_OK && !any;
+    if (status == STATUS_OK) {
+        backoff_reset(&host->backoff);
+        if (host->trouble_told)
+            log_write(&app->log, LOG_INFO, NULL, "the database works again");
+        host->trouble_told = false;
+    }
+    return status;
+}
+
+/* --- going on after trouble
+ * ----------------------------------------------------------- */
+
+static void sleep_us(int64_t us)
+{
+    const struct timespec time = {
+        .tv_sec = us / CLOCK_SECOND,
+        .tv_nsec = us % CLOCK_SECOND * 1000,
+    };
+
+    nanosleep(&time, NULL); /* a signal ends it early, as it should */
+}
+
+static bool is_passing(enum status status)
+{
+    return status == STATUS_CONFLICT || status == STATUS_LOST ||
+           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
+}
+
+/* Waits and makes the connection good again. It is told once, not each time. */
+static enum status recover(struct host *host, enum status status,
+                           struct diag *diag)
+{
+    struct application *app = host->app;
+
+    if (status != STATUS_CONFLICT && !host->trouble_told) {
+        log_write(&app->log, LOG_ERROR, NULL, "%s; trying again",
+                  diag->message);
+        host->trouble_told = true;
+    }
+    sleep_us(backoff_next(&host->backoff));
+    if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {
+        status = db_reopen(app->db, diag);
+        if (status == STATUS_OK)
+            status = reload_all(host, diag);
+        return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status report_halted(const struct host *host, struct diag *diag)
+{
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].consumer;
+
+        if (c->row.state == CONSUMER_HALTED)
+            return diag_set(diag, STATUS_FAILED,
+                            "%s '%s' is halted with %s; `moontide status %s` "
+                            "shows the message and the script line, and the "
+                            "next start tries it again",
+                            c->name.type, c->name.name,
+                            halt_reason_word(c->row.halt_reason), c->name.name);
+    }
+    return STATUS_OK;
+}
+
+enum status host_run_until_idle(struct host *host,
+                                const volatile sig_atomic_t *stop,
+                                host_progress_fn fn, void *arg,
+                                struct diag *diag)
+{
+    struct host_progress progress = {.idle = false};
+    int tries = 0;
+    enum status status;
+
+    while (!progress.idle && !*stop) {
+        status = host_step(host, &progress, diag);
+        if (is_passing(status) && ++tries < RUN_TRIES)
+            status = recover(host, status, diag);
+        else if (status == STATUS_OK)
+            tries = 0;
+        if (status != STATUS_OK && (!is_passing(status) || tries >= RUN_TRIES))
+            return status;
+        if (fn != NULL)
+            fn(arg, &progress);
+    }
+    status = save_all(host, diag);
+    if (status != STATUS_OK || *stop)
+        return status;
+    return report_halted(host, diag);
+}
+
+enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
+                     struct diag *diag)
+{
+    const struct settings *settings = host->app->settings;
+    int64_t wait = settings->poll_min_us;
+
+    while (!*stop) {
+        struct host_progress progress;
+        enum status status = host_step(host, &progress, diag);
+
+        while (is_passing(status) && !*stop)
+            status = recover(host, status, diag);
+        if (status != STATUS_OK && !is_passing(status))
+            return status;
+        if (!progress.idle) {
+            wait = settings->poll_min_us;
+            continue;
+        }
+        if (!*stop)
+            sleep_us(wait);
+        wait = wait * 2 < settings->poll_max_us ? wait * 2
+                                                : settings->poll_max_us;
+    }
+    return save_all(host, diag);
+}
+
+/* --- testing kit
+ * ------------------------------------------------------------------------ */
+
+void host_lose_next_answer(struct host *host)
+{
+    host->lose_answer = true;
+}
+
+void host_forget_last_batch(struct host *host)
+{
+    for (size_t i = 0; i < host->nworkers; i++)
+        consumer_forget_last_batch(&host->workers[i].consumer);
+}
