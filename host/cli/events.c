@@ -1,0 +1,130 @@
+#include "cli/cli.h"
+#include "cli/event_print.h"
+#include "cli/stop.h"
+#include "run/application.h"
+#include "topic/event_page.h"
+#include "topic/high_water_mark.h"
+
+#include "base/memory.h"
+
+#include <time.h>
+
+#define PAGE_MESSAGES 500
+#define PAGE_BYTES    ((size_t)8 * 1024 * 1024)
+#define FOLLOW_PAUSE  INT64_C(250000000) /* nanoseconds */
+
+struct request {
+    struct event_filter filter;
+    struct text *types;
+    int64_t after;
+    int64_t limit; /* messages still wanted */
+    bool follow;
+};
+
+static enum status read_request(const struct cli *cli, struct request *request,
+                                struct diag *diag)
+{
+    const char *topic = cli_value(cli, "topic");
+    const char *type;
+    size_t ntypes = 0;
+    enum status status;
+
+    if (topic != NULL && strcmp(topic, TOPIC_EVENT_STORE) != 0)
+        return diag_set(diag, STATUS_USAGE,
+                        "there is no topic \"%s\" to read; known: %s", topic,
+                        TOPIC_EVENT_STORE);
+    status = cli_integer(cli, "after", 0, 0, INT64_MAX, &request->after, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = cli_integer(cli, "limit", INT64_MAX, 1, INT64_MAX, &request->limit,
+                         diag);
+    if (status != STATUS_OK)
+        return status;
+    request->follow = cli_given(cli, "follow");
+    while (cli_value_at(cli, "type", ntypes) != NULL)
+        ntypes++;
+    request->types = mem_alloc((ntypes + 1) * sizeof(*request->types));
+    for (size_t i = 0; (type = cli_value_at(cli, "type", i)) != NULL; i++)
+        request->types[i] = text_of(type);
+    request->filter = (struct event_filter){
+        .types = request->types,
+        .ntypes = ntypes,
+        .aggregate_id = text_of(cli_value(cli, "aggregate")),
+    };
+    return STATUS_OK;
+}
+
+/* Prints what lies behind request->after, up to the end of now. */
+static enum status print_what_is_there(struct cli *cli, struct application *app,
+                                       struct request *request,
+                                       struct event_page *page,
+                                       struct event_print *print,
+                                       const volatile sig_atomic_t *stop,
+                                       struct diag *diag)
+{
+    struct high_water_mark mark;
+    struct event_range range = {.byte_limit = PAGE_BYTES};
+    enum status status;
+
+    status = high_water_mark_read(app->db, app->catalog, TOPIC_EVENT_STORE,
+                                  &mark, diag);
+    if (status != STATUS_OK)
+        return status;
+    range.upto = high_water_mark_readable(app->db, &mark);
+    while (request->after < range.upto && request->limit > 0 && !*stop) {
+        range.after = request->after;
+        range.limit = request->limit < PAGE_MESSAGES ? (size_t)request->limit
+                                                     : PAGE_MESSAGES;
+        status = event_page_read(app->store, app->db, &request->filter, &range,
+                                 page, diag);
+        if (status != STATUS_OK)
+            return status;
+        event_print_page(print, page);
+        request->limit -= (int64_t)page->count;
+        request->after = page->through;
+        status = cli_flush(cli, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status print_events(struct cli *cli, struct application *app,
+                                struct request *request, struct diag *diag)
+{
+    const volatile sig_atomic_t *stop = stop_on_signals();
+    struct timespec pause = {.tv_nsec = FOLLOW_PAUSE};
+    struct event_page page = {.arena = ARENA_EMPTY};
+    struct event_print print;
+    enum status status;
+
+    event_print_start(&print, cli);
+    for (;;) {
+        status = print_what_is_there(cli, app, request, &page, &print, stop,
+                                     diag);
+        if (status != STATUS_OK || !request->follow || request->limit == 0 ||
+            *stop)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    event_print_end(&print);
+    event_page_free(&page);
+    return status;
+}
+
+enum status cli_events(struct cli *cli, struct diag *diag)
+{
+    struct application app;
+    struct request request = {.types = NULL};
+    enum status status = read_request(cli, &request, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = cli_open(cli, APPLICATION_READ_ONLY, &app, diag);
+    if (status == STATUS_OK) {
+        status = print_events(cli, &app, &request, diag);
+        application_close(&app);
+    }
+    mem_free(request.types);
+    return status;
+}
