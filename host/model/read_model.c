@@ -1,0 +1,147 @@
+#include "model/read_model.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "model/field_value.h"
+
+#define WHERE_MAX 32
+
+/* The declared field of that name, or USAGE with the nearest one. */
+static enum status find_field(const struct declaration *declaration,
+                              const char *name, bool key_too,
+                              const struct declaration_field **field,
+                              struct diag *diag)
+{
+    const char **names;
+    const char *nearest;
+    enum status status;
+
+    for (size_t i = 0; i < declaration->nfields; i++)
+        if (strcmp(declaration->fields[i].name, name) == 0) {
+            *field = &declaration->fields[i];
+            return STATUS_OK;
+        }
+    names = mem_alloc((declaration->nfields + 2) * sizeof(*names));
+    for (size_t i = 0; i < declaration->nfields; i++)
+        names[i] = declaration->fields[i].name;
+    if (key_too)
+        names[declaration->nfields] = "key";
+    nearest = text_nearest(name, names);
+    status = diag_set(
+        diag, STATUS_USAGE, "projection '%s' declares no field '%s'%s%s%s",
+        declaration->name, name, nearest != NULL ? "; did you mean '" : "",
+        nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    mem_free(names);
+    return status;
+}
+
+/* Names are checked identifiers; quoting keeps reserved words usable. */
+static void append_name(struct buffer *sql, const char *name)
+{
+    buffer_printf(sql, "\"%s\"", name);
+}
+
+static enum status add_conditions(const struct read_model_request *request,
+                                  struct buffer *sql, struct db_value *params,
+                                  size_t *nparams, struct diag *diag)
+{
+    for (size_t i = 0; i < request->nwhere; i++) {
+        const struct read_model_where *where = &request->where[i];
+        const struct declaration_field *field;
+        enum status status = find_field(request->declaration, where->field,
+                                        false, &field, diag);
+
+        if (status == STATUS_OK)
+            status = field_value_parse(field, text_of(where->value),
+                                       &params[*nparams], diag);
+        if (status != STATUS_OK) {
+            if (diag != NULL)
+                diag->status = STATUS_USAGE;
+            return STATUS_USAGE;
+        }
+        buffer_append_string(sql, *nparams == 0 ? " WHERE " : " AND ");
+        append_name(sql, field->name);
+        buffer_printf(sql, " = ?%zu", ++*nparams);
+    }
+    if (request->key != NULL) {
+        params[*nparams] = db_string(request->key);
+        buffer_append_string(sql, *nparams == 0 ? " WHERE " : " AND ");
+        buffer_printf(sql, "\"read_model_id\" = ?%zu", ++*nparams);
+    }
+    return STATUS_OK;
+}
+
+static enum status add_order(const struct read_model_request *request,
+                             struct buffer *sql, struct diag *diag)
+{
+    const char *order = request->order != NULL ? request->order : "key";
+    bool falling = order[0] == '-';
+    const struct declaration_field *field;
+    enum status status;
+
+    order += falling;
+    buffer_append_string(sql, " ORDER BY ");
+    if (strcmp(order, "key") != 0) {
+        status = find_field(request->declaration, order, true, &field, diag);
+        if (status != STATUS_OK)
+            return status;
+        append_name(sql, field->name);
+        buffer_append_string(sql, falling ? " DESC, " : ", ");
+        falling = false;
+    }
+    buffer_append_string(sql, "\"read_model_id\"");
+    buffer_append_string(sql, falling ? " DESC" : "");
+    return STATUS_OK;
+}
+
+static enum status run(struct db *db, struct text sql,
+                       const struct db_value *params, size_t nparams,
+                       read_model_fn fn, void *arg, struct diag *diag)
+{
+    const struct db_sql statement = db_sql_make(sql, DB_HOST);
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(db, &statement, params, nparams, &rows, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        status = fn(arg, db_get_text(rows, 0), db_get_text(rows, 1), diag);
+        if (status != STATUS_OK)
+            break;
+    }
+    db_rows_close(rows);
+    return status;
+}
+
+enum status read_model_read(struct db *db,
+                            const struct read_model_request *request,
+                            read_model_fn fn, void *arg, struct diag *diag)
+{
+    struct db_value params[WHERE_MAX + 2];
+    struct buffer sql = BUFFER_EMPTY;
+    size_t nparams = 0;
+    enum status status;
+
+    if (request->declaration->kind != DECLARATION_PROJECTION)
+        return diag_set(diag, STATUS_USAGE,
+                        "'%s' keeps no read models: it writes tables of its "
+                        "own; query them with SQL",
+                        request->declaration->name);
+    if (request->nwhere > WHERE_MAX)
+        return diag_set(diag, STATUS_USAGE, "more than %d conditions",
+                        WHERE_MAX);
+    buffer_append_string(&sql, "SELECT \"read_model_id\", \"state\" FROM ");
+    append_name(&sql, request->declaration->table);
+    status = add_conditions(request, &sql, params, &nparams, diag);
+    if (status == STATUS_OK)
+        status = add_order(request, &sql, diag);
+    if (status == STATUS_OK && request->limit > 0) {
+        params[nparams] = db_integer(request->limit);
+        buffer_printf(&sql, " LIMIT ?%zu", ++nparams);
+    }
+    if (status == STATUS_OK)
+        status = run(db, buffer_text(&sql), params, nparams, fn, arg, diag);
+    buffer_free(&sql);
+    return status;
+}
