@@ -1,0 +1,274 @@
+"""The steps of scripts/test: runs each quietly, counts what its runner says,
+and sums up. A runner that ran nothing, crashed, or gave another number of
+results than it announced has failed, whatever it printed."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LOGS = ROOT / "build/log"
+STEP_LIMIT = 900  # seconds
+FUZZ_SECONDS = 10  # per target
+SHOWN = 25  # lines of a failed step's log
+
+ENVIRONMENT = {name: value for name, value in os.environ.items()
+               if name not in ("DATABASE_URL", "MOONTIDE", "LUA_PATH",
+                               "LUA_CPATH")}
+ENVIRONMENT["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
+ENVIRONMENT["UBSAN_OPTIONS"] = "print_stacktrace=1"
+
+
+class Outcome:
+    def __init__(self, passed=0, failed=0, lines=()):
+        self.passed, self.failed = passed, failed
+        self.lines = list(lines)  # what failed, for the reader
+
+    def __add__(self, other):
+        return Outcome(self.passed + other.passed, self.failed + other.failed,
+                       self.lines + other.lines)
+
+
+class Step:
+    """Runs commands with their output in one log file."""
+
+    def __init__(self, name):
+        self.name = name
+        self.log = LOGS / f"test-{name}.log"
+        self.log.write_bytes(b"")
+
+    def run(self, command, cwd=ROOT, env=None):
+        """(exit code, output); a command past its time has exit code -1."""
+        with open(self.log, "ab") as log:
+            log.write(f"$ {' '.join(map(str, command))}\n".encode())
+            log.flush()
+            start = log.tell()
+            try:
+                code = subprocess.run(
+                    [str(word) for word in command], cwd=cwd, check=False,
+                    stdin=subprocess.DEVNULL, stdout=log,
+                    stderr=subprocess.STDOUT, timeout=STEP_LIMIT,
+                    env={**ENVIRONMENT, **(env or {})}).returncode
+            except subprocess.TimeoutExpired:
+                log.write(f"ended after {STEP_LIMIT} s\n".encode())
+                code = -1
+            except OSError as error:
+                log.write(f"{error}\n".encode())
+                code = -1
+        with open(self.log, "rb") as log:
+            log.seek(start)
+            return code, log.read().decode("utf-8", "replace")
+
+    def succeeds(self, *command, **more):
+        """One test: the command ends with 0."""
+        code, output = self.run(list(command), **more)
+        if code == 0:
+            return Outcome(1, 0)
+        return Outcome(0, 1, output.splitlines()[-SHOWN:]
+                       + [f"exit code {code}"])
+
+
+def judge(code, passed, failed, announced, lines):
+    """Counts that fit the exit code and the announced number, or a failure."""
+    missing = (announced or 0) - passed - failed
+    if announced is None:
+        failed += 1
+        lines.append("the runner did not come to its end")
+    elif announced == 0 or passed + failed == 0:
+        failed += 1
+        lines.append("no test ran")
+    elif missing != 0:
+        failed += abs(missing)
+        lines.append(f"{announced} tests announced, {announced - missing} seen")
+    if code != 0 and failed == 0:
+        failed += 1
+        lines.append(f"exit code {code} with no failed test")
+    if code == 0 and failed > 0:
+        lines.append("exit code 0 in spite of it")
+    return Outcome(passed, failed, lines)
+
+
+def count_tap(code, output):
+    passed = failed = 0
+    announced, lines, in_failure = None, [], False
+    for line in output.splitlines():
+        plan = re.fullmatch(r"1\.\.(\d+)", line)
+        if plan:
+            announced = int(plan.group(1))
+        elif line.startswith("ok ") and "# SKIP" not in line:
+            passed += 1
+            in_failure = False
+        elif line.startswith(("ok ", "not ok ")):
+            failed += 1
+            in_failure = True
+            lines.append(line)
+        elif in_failure and line.startswith("#"):
+            lines.append(line)
+    if announced is None:
+        lines += output.splitlines()[-SHOWN:]
+    return judge(code, passed, failed, announced, lines)
+
+
+def count_ctest(code, output):
+    summary = re.search(r"\d+% tests passed, (\d+) tests? failed out of (\d+)",
+                        output)
+    if not summary:
+        return judge(code, 0, 0, None, output.splitlines()[-SHOWN:])
+    failed, total = int(summary.group(1)), int(summary.group(2))
+    lines = [line for line in output.splitlines()
+             if re.search(r"\*\*\*|\[  FAILED  \]|\[  ERROR   \]", line)]
+    return judge(code, total - failed, failed, total, lines)
+
+
+def count_summary(code, output):
+    """Scripts of our own: `pass`/`FAIL` lines and a last line of counts."""
+    passed = len(re.findall(r"^pass ", output, re.MULTILINE))
+    failed = len(re.findall(r"^FAIL ", output, re.MULTILINE))
+    summary = re.search(r"^(\d+) passed, (\d+) failed\s*\Z", output, re.MULTILINE)
+    announced = int(summary.group(1)) + int(summary.group(2)) if summary else None
+    lines = [line for line in output.splitlines()
+             if not line.startswith("pass ")] if failed or code else []
+    return judge(code, passed, failed, announced, lines)
+
+
+# --- steps ----------------------------------------------------------------------
+
+
+def build(preset):
+    def step(log):
+        if not (ROOT / f"build/{preset}/build.ninja").exists():
+            configured = log.succeeds("cmake", "--preset", preset)
+            if configured.failed:
+                return configured
+        return log.succeeds("cmake", "--build", "--preset", preset)
+    return step
+
+
+def c_tests(preset):
+    return lambda log: count_ctest(*log.run(
+        ["ctest", "--preset", preset, "--timeout", "120"]))
+
+
+def own_script(*command):
+    return lambda log: count_summary(*log.run(command))
+
+
+def specs(preset, folder):
+    def step(log):
+        # The prompt of the specs is the built program, first on the path.
+        path = f"{ROOT / 'build' / preset}:{ENVIRONMENT['PATH']}"
+        return count_tap(*log.run(
+            [ROOT / "build" / preset / "moontide", "test", "-o", "TAP", "spec"],
+            cwd=ROOT / folder,
+            env={"PATH": path,
+                 "MOONTIDE": str(ROOT / "build" / preset / "moontide")}))
+    return step
+
+
+def fuzz(log):
+    """Every target, for a few seconds, from its corpus."""
+    outcome = Outcome()
+    artifacts = ROOT / "build/fuzz/artifacts"
+    artifacts.mkdir(parents=True, exist_ok=True)
+    sources = sorted((ROOT / "spec/fuzz").glob("*_fuzz.c"))
+    if not sources:
+        return Outcome(0, 1, ["spec/fuzz has no target"])
+    for source in sources:
+        # New inputs go to a folder of their own; the kept corpus is only read.
+        found = ROOT / "build/fuzz/corpus" / source.stem
+        found.mkdir(parents=True, exist_ok=True)
+        kept = ROOT / "spec/fuzz/corpus" / source.stem.removesuffix("_fuzz")
+        outcome += log.succeeds(
+            ROOT / "build/fuzz" / source.stem, found,
+            *([kept] if kept.is_dir() else []),
+            f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
+            f"-artifact_prefix={artifacts}/{source.stem}-")
+    return outcome
+
+
+def bench(log):
+    """Host and bare loops give the same rows; the figures are not judged."""
+    return log.succeeds("scripts/bench", "--rounds", "1", "--events", "20000",
+                        "--only", "append", "--only", "keyed", "--only", "sql")
+
+
+def demo(log):
+    """The demo runs and verifies; what is built already is not built again."""
+    outcome = log.succeeds("scripts/demo", "3000")
+    code, output = log.run(["cmake", "--build", "--preset", "release"])
+    if code == 0 and "no work to do" in output:
+        return outcome + Outcome(1, 0)
+    return outcome + Outcome(0, 1, ["a second build still had work to do"])
+
+
+def install(log):
+    """An installed tree works under any prefix, far from the sources."""
+    with tempfile.TemporaryDirectory(prefix="moontide-install-") as folder:
+        prefix, app = pathlib.Path(folder) / "a prefix", pathlib.Path(folder) / "app"
+        moontide = prefix / "bin/moontide"
+        outcome = log.succeeds("cmake", "--install", "build/release", "--prefix",
+                               prefix)
+        if outcome.failed:
+            return outcome
+        outcome += log.succeeds(moontide, "new", app, cwd=folder)
+        for words in (["check"], ["test"], ["run", "--until-idle"], ["status"]):
+            outcome += log.succeeds(moontide, *words,
+                                    cwd=app if app.is_dir() else folder)
+        bank = prefix / "share/moontide/examples/bank"
+        outcome += log.succeeds(moontide, "test",
+                                cwd=bank if bank.is_dir() else folder)
+        if not list((prefix / "share/moontide/sql").glob("*/schema/*.sql")):
+            outcome += Outcome(0, 1, ["no SQL scripts were installed"])
+        return outcome
+
+
+STEPS = {
+    "build-release": build("release"),
+    "build-asan": build("asan"),
+    "build-fuzz": build("fuzz"),
+    "ctest-release": c_tests("release"),
+    "ctest-asan": c_tests("asan"),
+    "check": own_script("scripts/check"),
+    "check-self": own_script("scripts/check", "--self-test"),
+    "specs-release": specs("release", "."),
+    "specs-asan": specs("asan", "."),
+    "bank-release": specs("release", "examples/bank"),
+    "bank-asan": specs("asan", "examples/bank"),
+    "fuzz": fuzz,
+    "faults": own_script("scripts/faults", "--short"),
+    "bench": bench,
+    "demo": demo,
+    "install": install,
+}
+
+
+def main():
+    unknown = [name for name in sys.argv[1:] if name not in STEPS]
+    if unknown:
+        sys.exit(f"scripts/test: no step {', '.join(unknown)}; there are: "
+                 + " ".join(STEPS))
+    LOGS.mkdir(parents=True, exist_ok=True)
+    total = Outcome()
+    for name in sys.argv[1:] or STEPS:
+        start = time.monotonic()
+        step = Step(name)
+        outcome = STEPS[name](step)
+        if outcome.passed + outcome.failed == 0:
+            outcome.failed = 1
+        print(f"{name:15} {outcome.passed:5} passed {outcome.failed:4} failed"
+              f" {time.monotonic() - start:7.1f} s", flush=True)
+        if outcome.failed:
+            for line in outcome.lines[:SHOWN]:
+                print(f"    {line}")
+            print(f"    log: {step.log.relative_to(ROOT)}", flush=True)
+        total += outcome
+    print(f"{total.passed} passed, {total.failed} failed")
+    sys.exit(1 if total.failed else 0)
+
+
+if __name__ == "__main__":
+    main()
