@@ -159,7 +159,7 @@ def own_script(*command):
 
 def specs(preset, folder):
     def step(log):
-        # The prompt of the specs is the built program, first on the path.
+        # Specs that start the program find this build of it.
         path = f"{ROOT / 'build' / preset}:{ENVIRONMENT['PATH']}"
         return count_tap(*log.run(
             [ROOT / "build" / preset / "moontide", "test", "-o", "TAP", "spec"],
