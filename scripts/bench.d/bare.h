@@ -20,14 +20,13 @@
 #define BARE_KEY_MAX    256
 
 /* The session of host/db/sqlite.c, so that both pay for the same safety. */
-static const char *const bare_pragmas =
-    "PRAGMA journal_mode = WAL;"
-    "PRAGMA synchronous = FULL;"
-    "PRAGMA foreign_keys = ON;"
-    "PRAGMA temp_store = MEMORY;"
-    "PRAGMA cache_size = -16384;"
-    "PRAGMA wal_autocheckpoint = 16000;"
-    "PRAGMA journal_size_limit = 67108864";
+static const char *const bare_pragmas = "PRAGMA journal_mode = WAL;"
+                                        "PRAGMA synchronous = FULL;"
+                                        "PRAGMA foreign_keys = ON;"
+                                        "PRAGMA temp_store = MEMORY;"
+                                        "PRAGMA cache_size = -16384;"
+                                        "PRAGMA wal_autocheckpoint = 16000;"
+                                        "PRAGMA journal_size_limit = 67108864";
 
 struct slice {
     const char *data;
