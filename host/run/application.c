@@ -42,16 +42,24 @@ static enum status open_script(struct application *app, struct diag *diag)
     return script_open(&options, &app->script, diag);
 }
 
-static enum status open_database(struct application *app, bool read_only,
-                                 struct diag *diag)
+enum status application_connect(const struct settings *settings, bool read_only,
+                                struct db **db, struct diag *diag)
 {
-    const struct settings *settings = app->settings;
     struct db_options options = {
         .url = settings->database,
         .busy_timeout = BUSY_TIMEOUT,
         .create = !read_only,
         .read_only = read_only,
     };
+
+    *db = NULL;
+    return db_open(&options, db, diag);
+}
+
+static enum status open_database(struct application *app, bool read_only,
+                                 struct diag *diag)
+{
+    const struct settings *settings = app->settings;
     struct schema_options schema = {
         .names = &settings->names,
         .partitions = settings->partitions,
@@ -59,7 +67,7 @@ static enum status open_database(struct application *app, bool read_only,
     };
     enum status status;
 
-    status = db_open(&options, &app->db, diag);
+    status = application_connect(settings, read_only, &app->db, diag);
     if (status != STATUS_OK)
         return status;
     status = catalog_open(db_dialect(app->db), settings->names.fill,

@@ -34,6 +34,9 @@ struct application {
 enum status application_open(const struct settings *settings, unsigned needs,
                              struct application *app,
                              struct diag *diag) MUST_CHECK;
+/** Only the connection, for what comes before the schema. db_close is owed. */
+enum status application_connect(const struct settings *settings, bool read_only,
+                                struct db **db, struct diag *diag) MUST_CHECK;
 void application_close(struct application *app);
 
 #endif

@@ -1,0 +1,245 @@
+#include "cli/cli.h"
+#include "cli/output.h"
+
+#include "base/json.h"
+#include "run/application.h"
+
+static const char *field_type_word(const struct declaration_field *field)
+{
+    switch (field->type) {
+    case FIELD_TEXT:
+        return "text";
+    case FIELD_INTEGER:
+        return "integer";
+    case FIELD_DOUBLE:
+        return "double";
+    case FIELD_DECIMAL:
+        return "decimal";
+    case FIELD_BOOLEAN:
+        return "boolean";
+    case FIELD_DATE:
+        return "date";
+    case FIELD_TIME:
+        return "time";
+    case FIELD_TIMESTAMP:
+        return "timestamp";
+    case FIELD_UUID:
+        return "uuid";
+    case FIELD_ENUM:
+        return "enum";
+    case FIELD_BYTES:
+        return "bytes";
+    }
+    return "";
+}
+
+static void write_field_type(const struct declaration_field *field,
+                             struct buffer *out)
+{
+    buffer_append_string(out, field_type_word(field));
+    if (field->type == FIELD_DECIMAL)
+        buffer_printf(out, "(%d, %d)", field->precision, field->scale);
+}
+
+/* --- JSON ---------------------------------------------------------------- */
+
+static void write_texts(struct buffer *out, const struct text *texts,
+                        size_t count)
+{
+    buffer_append_char(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        json_write_string(out, texts[i]);
+    }
+    buffer_append_char(out, ']');
+}
+
+static void write_field(struct buffer *out,
+                        const struct declaration_field *field)
+{
+    struct buffer type = BUFFER_EMPTY;
+    bool first = true;
+
+    write_field_type(field, &type);
+    buffer_append_char(out, '{');
+    json_write_key(out, &first, "name");
+    json_write_string(out, text_of(field->name));
+    json_write_key(out, &first, "type");
+    json_write_string(out, buffer_text(&type));
+    json_write_key(out, &first, "unique");
+    buffer_append_string(out, field->unique ? "true" : "false");
+    json_write_key(out, &first, "optional");
+    buffer_append_string(out, field->optional ? "true}" : "false}");
+    buffer_free(&type);
+}
+
+static void write_declaration(struct buffer *out,
+                              const struct declaration *declaration)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    json_write_key(out, &first, "kind");
+    json_write_string(out, text_of(declaration_kind_word(declaration->kind)));
+    json_write_key(out, &first, "name");
+    json_write_string(out, text_of(declaration->name));
+    json_write_key(out, &first, "file");
+    json_write_string(out, text_of(declaration->file));
+    json_write_key(out, &first, "line");
+    buffer_printf(out, "%d", declaration->line);
+    json_write_key(out, &first, "source");
+    json_write_string(out, text_of(declaration->source));
+    json_write_key(out, &first, "types");
+    write_texts(out, declaration->types, declaration->ntypes);
+    json_write_key(out, &first, "aggregates");
+    write_texts(out, declaration->aggregates, declaration->naggregates);
+    if (declaration->kind == DECLARATION_PROJECTION) {
+        json_write_key(out, &first, "table");
+        json_write_string(out, text_of(declaration->table));
+        json_write_key(out, &first, "fields");
+        buffer_append_char(out, '[');
+        for (size_t i = 0; i < declaration->nfields; i++) {
+            if (i > 0)
+                buffer_append_char(out, ',');
+            write_field(out, &declaration->fields[i]);
+        }
+        buffer_append_char(out, ']');
+    } else if (declaration->tables_file != NULL) {
+        json_write_key(out, &first, "tables");
+        json_write_string(out, text_of(declaration->tables_file));
+    }
+    buffer_append_char(out, '}');
+}
+
+static void write_json(const struct settings *settings,
+                       const struct script *script, struct buffer *out)
+{
+    size_t count = 0;
+    const struct declaration *declarations = script_declarations(script,
+                                                                 &count);
+    const char *const *warnings = script_warnings(script);
+
+    buffer_append_string(out, "{\"configuration\":");
+    settings_print(settings, true, out);
+    buffer_append_string(out, ",\"declarations\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_declaration(out, &declarations[i]);
+    }
+    buffer_append_string(out, "],\"warnings\":[");
+    for (size_t i = 0; warnings != NULL && warnings[i] != NULL; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        json_write_string(out, text_of(warnings[i]));
+    }
+    buffer_append_string(out, "]}\n");
+}
+
+/* --- text ---------------------------------------------------------------- */
+
+static void print_texts(struct buffer *out, const char *label,
+                        const struct text *texts, size_t count)
+{
+    if (count == 0)
+        return;
+    buffer_printf(out, "    %s", label);
+    for (size_t i = 0; i < count; i++) {
+        buffer_append_string(out, i > 0 ? ", " : " ");
+        output_safe(out, texts[i]);
+    }
+    buffer_append_char(out, '\n');
+}
+
+static void print_fields(struct buffer *out,
+                         const struct declaration *declaration)
+{
+    buffer_printf(out, "    table %s", declaration->table);
+    for (size_t i = 0; i < declaration->nfields; i++) {
+        const struct declaration_field *field = &declaration->fields[i];
+
+        buffer_printf(out, "%s%s ", i > 0 ? ", " : ": ", field->name);
+        write_field_type(field, out);
+        buffer_append_string(out, field->unique ? " unique" : "");
+        buffer_append_string(out, field->optional ? " optional" : "");
+    }
+    buffer_append_char(out, '\n');
+}
+
+static void print_declaration(struct buffer *out,
+                              const struct declaration *declaration)
+{
+    buffer_printf(out, "  %s %s (%s:%d)\n",
+                  declaration_kind_word(declaration->kind), declaration->name,
+                  declaration->file, declaration->line);
+    buffer_printf(out, "    source %s\n", declaration->source);
+    print_texts(out, "aggregates", declaration->aggregates,
+                declaration->naggregates);
+    print_texts(out, "types", declaration->types, declaration->ntypes);
+    if (declaration->kind == DECLARATION_PROJECTION)
+        print_fields(out, declaration);
+    else if (declaration->tables_file != NULL)
+        buffer_printf(out, "    tables of %s\n", declaration->tables_file);
+}
+
+static void print_settings(const struct settings *settings, struct buffer *out)
+{
+    struct buffer lines = BUFFER_EMPTY;
+
+    buffer_printf(out, "Configuration (%s)\n",
+                  settings->config_path != NULL ? settings->config_path
+                                                : "no file");
+    settings_print(settings, false, &lines);
+    for (size_t at = 0; at < lines.len;) {
+        size_t len = strcspn(lines.data + at, "\n");
+
+        buffer_append_string(out, "  ");
+        buffer_append(out, lines.data + at, len);
+        buffer_append_char(out, '\n');
+        at += len + 1;
+    }
+    buffer_free(&lines);
+}
+
+static void print_text(const struct settings *settings,
+                       const struct script *script, struct buffer *out)
+{
+    size_t count = 0;
+    const struct declaration *declarations = script_declarations(script,
+                                                                 &count);
+    const char *const *warnings = script_warnings(script);
+
+    print_settings(settings, out);
+    buffer_printf(out, "\nDeclarations (%s/)\n", settings->scripts);
+    for (size_t i = 0; i < count; i++)
+        print_declaration(out, &declarations[i]);
+    if (count == 0)
+        buffer_append_string(out, "  none\n");
+    if (warnings != NULL && warnings[0] != NULL)
+        buffer_append_string(out, "\nWarnings\n");
+    for (size_t i = 0; warnings != NULL && warnings[i] != NULL; i++) {
+        buffer_append_string(out, "  ");
+        output_safe(out, text_of(warnings[i]));
+        buffer_append_char(out, '\n');
+    }
+    buffer_append_string(out, "\nConfiguration and scripts are good.\n");
+}
+
+enum status cli_check(struct cli *cli, struct diag *diag)
+{
+    struct application app;
+    struct buffer out = BUFFER_EMPTY;
+    enum status status = cli_open(cli, APPLICATION_SCRIPTS, &app, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (cli->json)
+        write_json(app.settings, app.script, &out);
+    else
+        print_text(app.settings, app.script, &out);
+    fwrite(out.data, 1, out.len, cli->out);
+    buffer_free(&out);
+    application_close(&app);
+    return STATUS_OK;
+}
