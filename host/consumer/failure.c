@@ -1,0 +1,24 @@
+#include "consumer/failure.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void failure_set(struct failure *failure, bool permanent, const char *class,
+                 const char *format, ...)
+{
+    char raw[FAILURE_REASON_SIZE];
+    int used = snprintf(raw, sizeof(raw), "%s: ", class);
+    size_t cut;
+    va_list args;
+
+    failure->permanent = permanent;
+    va_start(args, format);
+    vsnprintf(raw + used, sizeof(raw) - (size_t)used, format, args);
+    va_end(args);
+    text_clean(text_of(raw), failure->reason, sizeof(failure->reason));
+    cut = text_utf8_prefix_chars(text_of(failure->reason),
+                                 FAILURE_REASON_CHARS);
+    failure->reason[cut] = '\0';
+}

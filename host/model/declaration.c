@@ -1,0 +1,40 @@
+#include "model/declaration.h"
+
+const char *declaration_kind_word(enum declaration_kind kind)
+{
+    switch (kind) {
+    case DECLARATION_PROJECTION:
+        return "projection";
+    case DECLARATION_SQL_PROJECTION:
+        return "sql_projection";
+    }
+    return "";
+}
+
+enum db_kind declaration_field_kind(enum field_type type)
+{
+    switch (type) {
+    case FIELD_TEXT:
+    case FIELD_ENUM:
+        return DB_KIND_TEXT;
+    case FIELD_INTEGER:
+        return DB_KIND_INTEGER;
+    case FIELD_DOUBLE:
+        return DB_KIND_DOUBLE;
+    case FIELD_DECIMAL:
+        return DB_KIND_DECIMAL;
+    case FIELD_BOOLEAN:
+        return DB_KIND_BOOLEAN;
+    case FIELD_DATE:
+        return DB_KIND_DATE;
+    case FIELD_TIME:
+        return DB_KIND_TIME;
+    case FIELD_TIMESTAMP:
+        return DB_KIND_TIMESTAMP;
+    case FIELD_UUID:
+        return DB_KIND_UUID;
+    case FIELD_BYTES:
+        return DB_KIND_BYTES;
+    }
+    return DB_KIND_OTHER;
+}
