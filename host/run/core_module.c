@@ -1,0 +1,477 @@
+#include "run/core_module.h"
+
+#include "base/json.h"
+#include "db/placeholder.h"
+#include "model/read_model.h"
+#include "run/test_host.h"
+
+#include <lauxlib.h>
+
+#define HOST_TYPE    "moontide.host"
+#define SCRATCH_TYPE "moontide.scratch"
+#define PARAMS_MAX   64
+
+/* The userdata is a box; close empties it, so a host that a spec keeps after
+ * its end gives an error. */
+struct box {
+    struct test_host *host;
+};
+
+static struct test_host *check_host(lua_State *L, int arg)
+{
+    const struct box *box = luaL_checkudata(L, arg, HOST_TYPE);
+
+    luaL_argcheck(L, box->host != NULL, arg, "the host is closed");
+    return box->host;
+}
+
+/* Raises the text of a failure; the caller owns nothing by then. */
+static int raise_diag(lua_State *L, const struct diag *diag)
+{
+    return luaL_error(L, "%s", diag->message);
+}
+
+/* --- reading arguments
+ * -------------------------------------------------------- */
+
+/* A string member of the table on the top, NULL data when it is nil. The
+ * string stays alive with the table. */
+static struct text member_text(lua_State *L, const char *name)
+{
+    struct text text = TEXT_NONE;
+
+    lua_getfield(L, -1, name);
+    if (lua_type(L, -1) == LUA_TSTRING)
+        text.data = lua_tolstring(L, -1, &text.len);
+    else if (!lua_isnil(L, -1))
+        luaL_error(L, "event: '%s' must be a string, not a %s", name,
+                   luaL_typename(L, -1));
+    lua_pop(L, 1);
+    return text;
+}
+
+static int64_t member_integer(lua_State *L, const char *name, int64_t fallback)
+{
+    lua_Number number;
+
+    lua_getfield(L, -1, name);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        return fallback;
+    }
+    number = lua_tonumber(L, -1);
+    if (lua_type(L, -1) != LUA_TNUMBER || number != (lua_Number)(int64_t)number)
+        luaL_error(L, "event: '%s' must be an integer", name);
+    lua_pop(L, 1);
+    return (int64_t)number;
+}
+
+static void take_expected(lua_State *L, struct append_event *event)
+{
+    lua_getfield(L, -1, "expected");
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        const char *word = lua_tostring(L, -1);
+
+        if (strcmp(word, "none") == 0)
+            event->expect = APPEND_NONE;
+        else if (strcmp(word, "any") != 0)
+            luaL_error(L,
+                       "event: expected is \"any\", \"none\" or a number, "
+                       "not '%s'",
+                       word);
+        lua_pop(L, 1);
+        return;
+    }
+    lua_pop(L, 1);
+    event->expected = member_integer(L, "expected", -1);
+    if (event->expected >= 0)
+        event->expect = APPEND_AT;
+}
+
+/* The event table on the top of the stack. */
+static void take_event(lua_State *L, struct append_event *event)
+{
+    struct text id, occurred_at;
+    struct diag diag;
+
+    *event = (struct append_event){.expect = APPEND_ANY};
+    event->aggregate_type = member_text(L, "aggregate_type");
+    event->aggregate_id = member_text(L, "aggregate_id");
+    event->type = member_text(L, "type");
+    event->payload = member_text(L, "payload");
+    event->metadata = member_text(L, "metadata");
+    event->revision = (int)member_integer(L, "revision", 0);
+    id = member_text(L, "id");
+    event->has_id = id.data != NULL;
+    if (event->has_id && !uuid_parse(id, &event->id))
+        luaL_error(L, "event: id '%s' is not a UUID", id.data);
+    occurred_at = member_text(L, "occurred_at");
+    event->has_occurred_at = occurred_at.data != NULL;
+    if (event->has_occurred_at &&
+        clock_parse(occurred_at, &event->occurred_at, &diag) != STATUS_OK)
+        luaL_error(L, "event: occurred_at: %s", diag.message);
+    take_expected(L, event);
+}
+
+/* --- host methods
+ * --------------------------------------------------------------- */
+
+/* core.host(configuration, folder) -> host */
+static int core_host(lua_State *L)
+{
+    const char *app_dir = luaL_checkstring(L, 2);
+    struct settings settings;
+    struct diag diag;
+    struct box *box;
+    enum status status;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    box = lua_newuserdata(L, sizeof(*box));
+    box->host = NULL;
+    luaL_getmetatable(L, HOST_TYPE);
+    lua_setmetatable(L, -2);
+    status = settings_from_table(L, 1, app_dir, &settings, &diag);
+    if (status == STATUS_OK)
+        status = test_host_open(&settings, &box->host, &diag);
+    return status == STATUS_OK ? 1 : raise_diag(L, &diag);
+}
+
+/* host:close() */
+static int method_close(lua_State *L)
+{
+    struct box *box = luaL_checkudata(L, 1, HOST_TYPE);
+
+    test_host_close(box->host);
+    box->host = NULL;
+    return 0;
+}
+
+/* host:append(events) -> list of { id, sequence, position, repeated } */
+static int method_append(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    size_t count;
+    struct append_event *events;
+    struct append_result *results;
+    struct diag diag;
+
+    luaL_checktype(L, 2, LUA_TTABLE);
+    count = lua_objlen(L, 2);
+    luaL_argcheck(L, count > 0 && count <= 1000000, 2,
+                  "a list of 1 to 1000000 events expected");
+    events = lua_newuserdata(L, count * sizeof(*events));
+    results = lua_newuserdata(L, count * sizeof(*results));
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, 2, (int)i + 1);
+        luaL_argcheck(L, lua_istable(L, -1), 2, "an event must be a table");
+        take_event(L, &events[i]);
+        lua_pop(L, 1);
+    }
+    if (test_host_append(host, events, count, results, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    lua_createtable(L, (int)count, 0);
+    for (size_t i = 0; i < count; i++) {
+        char id[UUID_TEXT_LEN + 1];
+
+        uuid_format(&results[i].id, id);
+        lua_createtable(L, 0, 4);
+        lua_pushstring(L, id);
+        lua_setfield(L, -2, "id");
+        lua_pushnumber(L, (lua_Number)results[i].sequence);
+        lua_setfield(L, -2, "sequence");
+        lua_pushnumber(L, (lua_Number)results[i].position);
+        lua_setfield(L, -2, "position");
+        lua_pushboolean(L, results[i].repeated);
+        lua_setfield(L, -2, "repeated");
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+    return 1;
+}
+
+/* host:run() -> applied, failed (since the host was opened) */
+static int method_run(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    struct host_progress progress = {.applied = 0};
+    struct diag diag;
+
+    if (test_host_run(host, &progress, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    lua_pushnumber(L, (lua_Number)progress.applied);
+    lua_pushnumber(L, (lua_Number)progress.failed);
+    return 2;
+}
+
+static int method_redeliver(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    struct diag diag;
+
+    if (test_host_redeliver(host, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    return 0;
+}
+
+static int method_restart(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    struct diag diag;
+
+    if (test_host_restart(host, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    return 0;
+}
+
+/* host:advance(seconds or "30m") */
+static int method_advance(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    struct text text;
+    struct diag diag;
+    int64_t us;
+
+    text.data = luaL_checklstring(L, 2, &text.len);
+    if (clock_parse_duration(text, &us, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    host->app.clock.offset_us += us;
+    return 0;
+}
+
+/* host:now() -> RFC 3339 text */
+static int method_now(lua_State *L)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(clock_now(&check_host(L, 1)->app.clock), text);
+    lua_pushstring(L, text);
+    return 1;
+}
+
+/* host:fail(consumer, type, times) */
+static int method_fail(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    const char *consumer = luaL_checkstring(L, 2);
+    const char *type = luaL_checkstring(L, 3);
+    int times = luaL_optint(L, 4, 1);
+    const struct declaration *declaration;
+    struct diag diag;
+
+    luaL_argcheck(L, times >= 0, 4, "must not be negative");
+    if (test_host_declaration(host, consumer, &declaration, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    for (size_t i = 0; i < declaration->ntypes; i++)
+        if (text_equal(declaration->types[i], text_of(type))) {
+            script_fail_next(host->app.script, consumer, type, times);
+            return 0;
+        }
+    return luaL_error(L, "'%s' has no handler for '%s'", consumer, type);
+}
+
+/* --- results as JSON
+ * ------------------------------------------------------------ */
+
+/* A buffer that Lua's collector frees, so that raising leaks nothing. */
+static struct buffer *new_scratch(lua_State *L)
+{
+    struct buffer *buffer = lua_newuserdata(L, sizeof(*buffer));
+
+    *buffer = BUFFER_EMPTY;
+    luaL_getmetatable(L, SCRATCH_TYPE);
+    lua_setmetatable(L, -2);
+    return buffer;
+}
+
+static int scratch_gc(lua_State *L)
+{
+    buffer_free(luaL_checkudata(L, 1, SCRATCH_TYPE));
+    return 0;
+}
+
+static int push_scratch(lua_State *L, struct buffer *buffer)
+{
+    lua_pushlstring(L, buffer->data, buffer->len);
+    buffer_free(buffer);
+    return 1;
+}
+
+static enum status take_read_model(void *arg, struct text key,
+                                   struct text state, struct diag *diag)
+{
+    struct buffer *out = arg;
+
+    (void)diag;
+    buffer_append_string(out, out->len > 1 ? ",{\"key\":" : "{\"key\":");
+    json_write_string(out, key);
+    buffer_append_string(out, ",\"state\":");
+    buffer_append_text(out, state);
+    buffer_append_char(out, '}');
+    return STATUS_OK;
+}
+
+/* host:read(projection[, key]) -> JSON: [{"key":...,"state":...}] */
+static int method_read(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    const char *name = luaL_checkstring(L, 2);
+    struct read_model_request request = {
+        .key = luaL_optstring(L, 3, NULL),
+    };
+    struct buffer *out = new_scratch(L);
+    struct diag diag;
+
+    buffer_append_char(out, '[');
+    if (test_host_declaration(host, name, &request.declaration, &diag) !=
+            STATUS_OK ||
+        read_model_read(host->app.db, &request, take_read_model, out, &diag) !=
+            STATUS_OK)
+        return raise_diag(L, &diag);
+    buffer_append_char(out, ']');
+    return push_scratch(L, out);
+}
+
+static void write_cell(struct buffer *out, struct db_rows *rows, size_t column)
+{
+    switch (db_column_type(rows, column)) {
+    case DB_INT64:
+        buffer_printf(out, "%lld", (long long)db_get_int64(rows, column));
+        return;
+    case DB_DOUBLE:
+        buffer_printf(out, "%.17g", db_get_double(rows, column));
+        return;
+    case DB_BOOL:
+        buffer_append_string(out, db_get_bool(rows, column) ? "true" : "false");
+        return;
+    default:
+        json_write_string(out, db_get_text(rows, column));
+        return;
+    }
+}
+
+static void write_row(struct buffer *out, struct db_rows *rows)
+{
+    bool first = true;
+
+    buffer_append_string(out, out->len > 1 ? ",{" : "{");
+    for (size_t i = 0; i < db_columns(rows); i++) {
+        if (db_is_null(rows, i))
+            continue; /* NULL is nil */
+        json_write_key(out, &first, db_column_name(rows, i));
+        write_cell(out, rows, i);
+    }
+    buffer_append_char(out, '}');
+}
+
+static struct db_value check_param(lua_State *L, int arg)
+{
+    struct text text;
+    lua_Number number;
+
+    switch (lua_type(L, arg)) {
+    case LUA_TNIL:
+    case LUA_TLIGHTUSERDATA:
+        return db_null();
+    case LUA_TBOOLEAN:
+        return db_boolean(lua_toboolean(L, arg));
+    case LUA_TNUMBER:
+        number = lua_tonumber(L, arg);
+        return number == (lua_Number)(int64_t)number
+                   ? db_integer((int64_t)number)
+                   : db_number(number);
+    default:
+        text.data = luaL_checklstring(L, arg, &text.len);
+        return db_text_value(text);
+    }
+}
+
+static enum status run_query(struct test_host *host, struct text sql,
+                             const struct db_value *params, size_t nparams,
+                             struct buffer *rewritten, struct buffer *out,
+                             struct diag *diag)
+{
+    struct db *db = host->app.db;
+    struct db_sql statement;
+    struct db_rows *rows;
+    size_t wanted;
+    bool more = false;
+    enum status status = placeholder_rewrite(sql, db_dialect(db), rewritten,
+                                             &wanted, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (wanted != nparams)
+        return diag_set(diag, STATUS_INVALID,
+                        "the statement has %zu placeholders, %zu values were "
+                        "given",
+                        wanted, nparams);
+    statement = db_sql_make(buffer_text(rewritten), DB_HOST);
+    status = db_query(db, &statement, params, nparams, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more)
+        write_row(out, rows);
+    db_rows_close(rows);
+    return status;
+}
+
+/* host:query(sql, ...) -> JSON: list of rows */
+static int method_query(lua_State *L)
+{
+    struct test_host *host = check_host(L, 1);
+    struct text sql;
+    int nparams = lua_gettop(L) - 2;
+    struct db_value params[PARAMS_MAX];
+    struct buffer *rewritten, *out;
+    struct diag diag;
+
+    sql.data = luaL_checklstring(L, 2, &sql.len);
+    luaL_argcheck(L, nparams <= PARAMS_MAX, 2, "too many values");
+    for (int i = 0; i < nparams; i++)
+        params[i] = check_param(L, 3 + i);
+    rewritten = new_scratch(L);
+    out = new_scratch(L);
+    buffer_append_char(out, '[');
+    if (run_query(host, sql, params, (size_t)nparams, rewritten, out, &diag) !=
+        STATUS_OK)
+        return raise_diag(L, &diag);
+    buffer_append_char(out, ']');
+    return push_scratch(L, out);
+}
+
+/* --- the module
+ * -------------------------------------------------------------------- */
+
+static const luaL_Reg host_methods[] = {
+    {"append", method_append},
+    {"run", method_run},
+    {"redeliver", method_redeliver},
+    {"restart", method_restart},
+    {"advance", method_advance},
+    {"now", method_now},
+    {"fail", method_fail},
+    {"read", method_read},
+    {"query", method_query},
+    {"close", method_close},
+    {NULL, NULL},
+};
+
+int luaopen_moontide_core(lua_State *L)
+{
+    if (luaL_newmetatable(L, SCRATCH_TYPE)) {
+        lua_pushcfunction(L, scratch_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_pop(L, 1);
+    if (luaL_newmetatable(L, HOST_TYPE)) {
+        lua_pushcfunction(L, method_close);
+        lua_setfield(L, -2, "__gc");
+        lua_newtable(L);
+        luaL_register(L, NULL, host_methods);
+        lua_setfield(L, -2, "__index");
+    }
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushcfunction(L, core_host);
+    lua_setfield(L, -2, "host");
+    return 1;
+}
