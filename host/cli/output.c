@@ -207,11 +207,16 @@ void output_table_end(struct output_table *table, FILE *out)
     for (size_t row = 0; row < table->ncells / table->ncolumns; row++)
         print_row(table, row, widths, out);
 
+    mem_free(widths);
+    output_table_free(table);
+}
+
+void output_table_free(struct output_table *table)
+{
     for (size_t i = 0; i < table->ncells; i++)
         buffer_free(&table->cells[i]);
     mem_free(table->cells);
     mem_free(table->right);
-    mem_free(widths);
     *table = (struct output_table){.ncolumns = 0};
 }
 

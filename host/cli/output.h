@@ -34,6 +34,8 @@ void output_cell_int64(struct output_table *table, int64_t value);
 size_t output_table_rows(const struct output_table *table); /* no heading */
 /** Prints and frees it. Rows that are not complete are filled with blanks. */
 void output_table_end(struct output_table *table, FILE *out);
+/** Frees it unprinted. */
+void output_table_free(struct output_table *table);
 
 /** Appends `text` with control characters and bad UTF-8 made visible: a
  * stored value must not drive the terminal. */

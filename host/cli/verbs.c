@@ -64,7 +64,7 @@ static const struct cli_option read_options[] = {
      .repeated = true},
     {.name = "order",
      .argument = "F",
-     .doc = "order by a field or by key; -F: falling"},
+     .doc = "order by a field or by key; F:desc or -F: falling"},
     {.name = "limit", .argument = "N", .doc = "at most N read models"},
     {.name = NULL},
 };

@@ -1,8 +1,8 @@
 #include "run/status.h"
 
 #include "consumer/registry.h"
+#include "run/status_lag.h"
 #include "run/status_problem.h"
-#include "topic/event_page.h"
 #include "topic/high_water_mark.h"
 
 #include "base/memory.h"
@@ -280,92 +280,14 @@ static enum status read_failure(struct reading *reading, const char *id,
     return status;
 }
 
-/* --- lag ----------------------------------------------------------------- */
-
-/* Adds what lies after `after` for some partitions. */
-static enum status add_lag(struct reading *reading,
-                           struct status_consumer *consumer,
-                           const struct event_filter *filter, int64_t after,
-                           int64_t upto, struct diag *diag)
-{
-    struct application *app = reading->app;
-    struct event_page page = {.count = 0};
-    struct event_range range = {
-        .after = after, .upto = upto, .limit = 1, .byte_limit = 1};
-    int64_t count = 0;
-    int64_t age;
-    enum status status = event_page_count(
-        app->store, app->db, filter, after, upto,
-        STATUS_LAG_LIMIT - consumer->lag, &count, diag);
-
-    consumer->lag += count;
-    if (status != STATUS_OK || count == 0)
-        return status;
-    status = event_page_read(app->store, app->db, filter, &range, &page, diag);
-    if (status == STATUS_OK && page.count > 0) {
-        age = reading->now_us - page.messages[0].occurred_at;
-        if (age > consumer->lag_us)
-            consumer->lag_us = age;
-    }
-    event_page_free(&page);
-    return status;
-}
-
-/*
- * Partitions that stand at the same position are counted together: a consumer
- * that runs has one or two groups. A projection with keys of its own reads
- * every partition, and its lowest checkpoint is what it has left to do.
- */
-static enum status read_lag(struct reading *reading,
-                            const struct declaration *declaration,
-                            const struct positions *positions,
-                            struct status_consumer *consumer, struct diag *diag)
-{
-    const struct status_topic *topic = find_topic(reading, declaration->source);
-    struct event_filter filter = {
-        .types = declaration->types,
-        .ntypes = declaration->ntypes,
-        .aggregates = declaration->aggregates,
-        .naggregates = declaration->naggregates,
-    };
-    int64_t *group;
-    enum status status = STATUS_OK;
-
-    consumer->lag = 0;
-    if (topic == NULL)
-        return STATUS_OK;
-    if (declaration->own_key || positions->count == 0)
-        return add_lag(reading, consumer, &filter, consumer->position,
-                       topic->end, diag);
-
-    group = mem_alloc(positions->count * sizeof(*group));
-    filter.partitions = group;
-    for (size_t i = 0; status == STATUS_OK && i < positions->count; i++) {
-        bool seen = false;
-
-        for (size_t j = 0; j < i; j++)
-            seen = seen || positions->at[j] == positions->at[i];
-        if (seen || positions->at[i] >= topic->end ||
-            consumer->lag >= STATUS_LAG_LIMIT)
-            continue;
-        filter.npartitions = 0;
-        for (size_t j = i; j < positions->count; j++) {
-            if (positions->at[j] == positions->at[i])
-                group[filter.npartitions++] = (int64_t)j;
-        }
-        status = add_lag(reading, consumer, &filter, positions->at[i],
-                         topic->end, diag);
-    }
-    mem_free(group);
-    return status;
-}
-
 static enum status read_consumer(struct reading *reading, const char *id,
                                  struct status_consumer *consumer,
                                  struct diag *diag)
 {
     const struct declaration *declaration = find_declaration(reading, consumer);
     struct positions positions = {.count = 0};
+    const struct status_topic *topic;
+    struct status_lag lag;
     enum status status = STATUS_OK;
 
     if (id != NULL)
@@ -389,7 +311,22 @@ static enum status read_consumer(struct reading *reading, const char *id,
         return STATUS_OK;
     consumer->declared = true;
     consumer->source = declaration->source;
-    return read_lag(reading, declaration, &positions, consumer, diag);
+    consumer->lag = 0;
+    topic = find_topic(reading, declaration->source);
+    if (topic == NULL)
+        return STATUS_OK;
+    lag = (struct status_lag){
+        .declaration = declaration,
+        .positions = positions.at,
+        .count = positions.count,
+        .lowest = consumer->position,
+        .upto = topic->end,
+        .now_us = reading->now_us,
+    };
+    status = status_lag_read(reading->app, &lag, diag);
+    consumer->lag = lag.messages;
+    consumer->lag_us = lag.age_us;
+    return status;
 }
 
 static void add_new_consumers(struct reading *reading)
@@ -472,6 +409,40 @@ enum status status_read(struct application *app,
     }
     status_problem_find(request, report);
     return STATUS_OK;
+}
+
+enum status status_positions(struct application *app,
+                             const struct declaration *declaration,
+                             int64_t *positions, size_t count,
+                             struct diag *diag)
+{
+    struct consumer_name name = {CONSUMER_TYPE_PROJECTION, declaration->name};
+    struct consumer_row row;
+    struct db_value params[1];
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    memset(positions, 0, count * sizeof(*positions));
+    status = registry_read(app->db, app->catalog, &name, &row, diag);
+    if (status != STATUS_OK || !row.exists)
+        return status;
+    params[0] = db_string(row.id);
+    status = db_query(app->db,
+                      catalog_sql(app->catalog, SQL_STATUS_CHECKPOINTS), params,
+                      1, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        int64_t partition = db_get_int64(rows, 1);
+
+        if (partition >= 0 && (size_t)partition < count &&
+            !db_is_null(rows, 2) &&
+            text_equal(db_get_text(rows, 0), text_of(declaration->source)))
+            positions[partition] = db_get_int64(rows, 2);
+    }
+    db_rows_close(rows);
+    return status;
 }
 
 void status_report_free(struct status_report *report)

@@ -79,6 +79,13 @@ enum status status_read(struct application *app,
                         const struct status_request *request,
                         struct status_report *report,
                         struct diag *diag) MUST_CHECK;
+/** Checkpoints of one consumer by partition, 0 where nothing was read yet;
+ * `positions` has `count` places. All 0 when it was never run. In the
+ * caller's transaction. */
+enum status status_positions(struct application *app,
+                             const struct declaration *declaration,
+                             int64_t *positions, size_t count,
+                             struct diag *diag) MUST_CHECK;
 void status_report_free(struct status_report *report);
 
 #endif

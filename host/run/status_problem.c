@@ -52,6 +52,35 @@ static void undelivered_problem(const struct status_consumer *consumer,
                       consumer->failure.position, consumer->failure.reason);
 }
 
+/* What may be wrong with a consumer, the worst first. */
+enum { GRADE_HALTED, GRADE_UNDELIVERED, GRADE_UNDECLARED, GRADES };
+
+static int consumer_grade(const struct status_consumer *consumer,
+                          const struct status_request *request)
+{
+    if (strcmp(consumer->state, consumer_state_word(CONSUMER_HALTED)) == 0)
+        return GRADE_HALTED;
+    if (consumer->nundelivered > 0)
+        return GRADE_UNDELIVERED;
+    if (!consumer->declared && request->script_error == NULL)
+        return GRADE_UNDECLARED;
+    return GRADES;
+}
+
+static void consumer_problem(const struct status_consumer *consumer, int grade,
+                             struct buffer *sentence)
+{
+    if (grade == GRADE_HALTED)
+        halted_problem(consumer, sentence);
+    else if (grade == GRADE_UNDELIVERED)
+        undelivered_problem(consumer, sentence);
+    else
+        buffer_printf(sentence,
+                      "%s '%s' is known to the database, but no script "
+                      "declares it: nobody runs it",
+                      consumer->type, consumer->name);
+}
+
 void status_problem_find(const struct status_request *request,
                          struct status_report *report)
 {
@@ -74,21 +103,13 @@ void status_problem_find(const struct status_request *request,
                       topic->name, topic->end, topic->mark);
         add_problem(report, &sentence);
     }
-    for (size_t i = 0; i < report->nconsumers; i++) {
-        const struct status_consumer *consumer = &report->consumers[i];
-
-        if (strcmp(consumer->state, "HALTED") == 0)
-            halted_problem(consumer, &sentence);
-        else if (consumer->nundelivered > 0)
-            undelivered_problem(consumer, &sentence);
-        else if (!consumer->declared && request->script_error == NULL)
-            buffer_printf(&sentence,
-                          "%s '%s' is known to the database, but no script "
-                          "declares it: nobody runs it",
-                          consumer->type, consumer->name);
-        else
-            continue;
-        add_problem(report, &sentence);
+    for (int grade = 0; grade < GRADES; grade++) {
+        for (size_t i = 0; i < report->nconsumers; i++) {
+            if (consumer_grade(&report->consumers[i], request) != grade)
+                continue;
+            consumer_problem(&report->consumers[i], grade, &sentence);
+            add_problem(report, &sentence);
+        }
     }
     buffer_free(&sentence);
 }
