@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -88,15 +87,20 @@ static bool needs_quotes(struct text t)
     return t.len == 0;
 }
 
+/* Its escapes are those of JSON too. */
+static void append_quoted(struct buffer *out, struct text t)
+{
+    buffer_append_char(out, '"');
+    append_safe(out, t, true);
+    buffer_append_char(out, '"');
+}
+
 static void append_value(struct buffer *out, struct text value)
 {
-    if (!needs_quotes(value)) {
+    if (needs_quotes(value))
+        append_quoted(out, value);
+    else
         buffer_append_text(out, value);
-        return;
-    }
-    buffer_append_char(out, '"');
-    append_safe(out, value, true);
-    buffer_append_char(out, '"');
 }
 
 void log_field(struct buffer *fields, const char *key, struct text value)
@@ -108,46 +112,24 @@ void log_field(struct buffer *fields, const char *key, struct text value)
     append_value(fields, value);
 }
 
+static void append_pair(struct buffer *out, const char *key, const char *value)
+{
+    if (value == NULL)
+        return;
+    buffer_printf(out, " %s=", key);
+    append_value(out, text_of(value));
+}
+
 /* The pairs of `about`, each with a blank before it. */
 static void append_about(struct buffer *out, const struct log_about *about)
 {
-    const struct {
-        const char *key;
-        const char *value;
-    } names[] = {
-        {"consumer", about->consumer},
-        {"topic", about->topic},
-    };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (names[i].value == NULL)
-            continue;
-        buffer_printf(out, " %s=", names[i].key);
-        append_value(out, text_of(names[i].value));
-    }
+    append_pair(out, "consumer", about->consumer);
+    append_pair(out, "topic", about->topic);
     if (about->position != 0)
         buffer_printf(out, " position=%" PRId64, about->position);
-    if (about->message_id != NULL) {
-        buffer_append_string(out, " message_id=");
-        append_value(out, text_of(about->message_id));
-    }
+    append_pair(out, "message_id", about->message_id);
     if (about->fields != NULL && about->fields[0] != '\0')
         buffer_printf(out, " %s", about->fields);
-}
-
-/* JSON strings must be valid UTF-8; their escapes do the rest. */
-static void append_json_text(struct buffer *out, struct text t)
-{
-    char *clean;
-
-    if (text_utf8_valid(t)) {
-        json_write_string(out, t);
-        return;
-    }
-    clean = mem_alloc(t.len + 1);
-    text_clean(t, clean, t.len + 1);
-    json_write_string(out, text_of(clean));
-    mem_free(clean);
 }
 
 /* A bare logfmt value that means the same in JSON stays bare. */
@@ -158,14 +140,13 @@ static bool is_json_literal(struct text t)
 }
 
 /* One logfmt pair at `at` as a JSON member; returns what follows it. */
-static const char *append_pair(struct buffer *out, const char *at)
+static const char *append_field(struct buffer *out, const char *at)
 {
     size_t key_len = strcspn(at, "= ");
-    bool first = false;
-    char *key = mem_copy_text(at, key_len);
 
-    json_write_key(out, &first, key);
-    mem_free(key);
+    buffer_append_char(out, ',');
+    append_quoted(out, (struct text){at, key_len});
+    buffer_append_char(out, ':');
     at += key_len;
     if (*at != '=') { /* a flag */
         buffer_append_string(out, "true");
@@ -178,7 +159,7 @@ static const char *append_pair(struct buffer *out, const char *at)
         while (*at != '\0' && *at != '"')
             at += *at == '\\' && at[1] != '\0' ? 2 : 1;
         at += *at == '"';
-        /* append_safe writes the escapes of JSON, so the text fits as it is */
+        /* append_quoted wrote it, in a form that JSON shares */
         buffer_append(out, start, (size_t)(at - start));
     } else {
         struct text value = {at, strcspn(at, " ")};
@@ -186,26 +167,32 @@ static const char *append_pair(struct buffer *out, const char *at)
         if (is_json_literal(value))
             buffer_append_text(out, value);
         else
-            append_json_text(out, value);
+            append_quoted(out, value);
         at += value.len;
     }
     return at;
 }
 
-static void append_json_about(struct buffer *out, const struct log_about *about)
+static void append_member(struct buffer *out, const char *key,
+                          const char *value)
 {
-    struct buffer pairs = BUFFER_EMPTY;
-    const char *at;
+    if (value == NULL)
+        return;
+    buffer_printf(out, ",\"%s\":", key);
+    append_quoted(out, text_of(value));
+}
 
-    append_about(&pairs, about);
-    at = pairs.data != NULL ? pairs.data : "";
-    for (;;) {
-        at += strspn(at, " ");
-        if (*at == '\0')
-            break;
-        at = append_pair(out, at);
-    }
-    buffer_free(&pairs);
+static void append_members(struct buffer *out, const struct log_about *about)
+{
+    const char *at = about->fields != NULL ? about->fields : "";
+
+    append_member(out, "consumer", about->consumer);
+    append_member(out, "topic", about->topic);
+    if (about->position != 0)
+        buffer_printf(out, ",\"position\":%" PRId64, about->position);
+    append_member(out, "message_id", about->message_id);
+    while (at += strspn(at, " "), *at != '\0')
+        at = append_field(out, at);
 }
 
 /* For people: what it is about ends the first line, further lines follow. */
@@ -251,8 +238,8 @@ static void append_entry(struct buffer *line, const struct log *log,
     case LOG_JSON:
         buffer_printf(line, "{\"ts\":\"%.23sZ\",\"level\":\"%s\",\"msg\":", now,
                       level_words[level]);
-        append_json_text(line, message);
-        append_json_about(line, about);
+        append_quoted(line, message);
+        append_members(line, about);
         buffer_append_char(line, '}');
         break;
     }
