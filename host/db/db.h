@@ -12,7 +12,8 @@
  *
  * Statuses of every call below: OK; CONFLICT (run the transaction again);
  * LOST (the connection is gone: db_reopen; a COMMIT in flight is unknown);
- * UNIQUE (diag.constraint); PERMANENT (all else, with the server's message).
+ * UNIQUE (diag.constraint); PERMANENT (all else, with the server's message);
+ * FAILED (somebody interrupted the statement).
  */
 #ifndef HOST_DB_DB_H
 #define HOST_DB_DB_H
@@ -25,15 +26,19 @@ struct db;      /* db/db.c */
 struct db_rows; /* an open result */
 
 struct db_options {
-    const char *url;       /* sqlite:PATH, postgresql://..., mysql://... */
-    int64_t busy_timeout;  /* microseconds to wait for a lock */
-    bool create;           /* SQLite: make the file when it is missing */
-    bool read_only;        /* refuse every write */
+    const char *url;      /* sqlite:PATH, postgresql://..., mysql://... */
+    int64_t busy_timeout; /* microseconds to wait for a lock */
+    bool create;          /* SQLite: make the file when it is missing */
+    bool read_only;       /* refuse every write */
 };
 
 /** Where a statement comes from: scripts may not touch session or tables'
  * existence (PRAGMA, ATTACH, BEGIN, SET, CREATE ... are refused). */
-enum db_origin { DB_HOST, DB_SCRIPT };
+enum db_origin {
+    DB_HOST,
+    DB_SCRIPT,
+    DB_SCRIPT_READ, /* a script's statement that may only read */
+};
 
 /** A statement's text in the dialect's own parameter style. The text must
  * outlive the connection's use of it (catalog, declaration). */
@@ -61,8 +66,8 @@ void db_close(struct db *db); /* NULL is allowed; rolls back */
  * again. An in-memory database keeps its content. */
 enum status db_reopen(struct db *db, struct diag *diag) MUST_CHECK;
 
-const char *db_dialect(const struct db *db); /* the folder under sql/ */
-unsigned db_abilities(const struct db *db);  /* enum db_can bits */
+const char *db_dialect(const struct db *db);   /* the folder under sql/ */
+unsigned db_abilities(const struct db *db);    /* enum db_can bits */
 const char *db_url_shown(const struct db *db); /* without the password */
 /** Driver-made counter of round trips (SQLite: statements run). */
 int64_t db_round_trips(const struct db *db);
@@ -81,6 +86,9 @@ enum status db_commit(struct db *db, int64_t *failed_tag,
  * call returns LOST. Without a transaction it does nothing. */
 void db_rollback(struct db *db);
 bool db_in_transaction(const struct db *db);
+/** Tag of the queued statement that doomed the transaction, whichever call
+ * sent it; -1 when there is none or it cannot be told. */
+int64_t db_failed_tag(const struct db *db);
 
 /** Savepoints nest. The queue is sent first. */
 enum status db_savepoint(struct db *db, struct diag *diag) MUST_CHECK;
@@ -99,12 +107,14 @@ enum status db_execute(struct db *db, const struct db_sql *sql,
                        int64_t *affected, struct diag *diag) MUST_CHECK;
 
 /** Opens a result; db_rows_close is owed when it returns OK. The queue is
- * sent first. Several results may be open at once. */
+ * sent first. Several results may be open at once. Parameters are copied. A
+ * result ends with its transaction; it is closed before its connection. */
 enum status db_query(struct db *db, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams,
                      struct db_rows **rows, struct diag *diag) MUST_CHECK;
 /** Moves to the next row; *more is false at the end. A value of the row
- * before that could not be read as asked is reported here too. */
+ * before that could not be read as asked is reported here too; when the result
+ * is closed instead, the transaction is doomed with that error. */
 enum status db_next(struct db_rows *rows, bool *more,
                     struct diag *diag) MUST_CHECK;
 void db_rows_close(struct db_rows *rows); /* NULL is allowed */
@@ -143,8 +153,7 @@ enum status db_query_int64(struct db *db, const struct db_sql *sql,
  */
 enum status db_queue(struct db *db, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams,
-                     int64_t expect, int64_t tag,
-                     struct diag *diag) MUST_CHECK;
+                     int64_t expect, int64_t tag, struct diag *diag) MUST_CHECK;
 
 /** What a column does in a bulk statement. */
 enum db_role {
@@ -193,8 +202,8 @@ enum status db_flush(struct db *db, int64_t *failed_tag,
 size_t db_queue_mark(const struct db *db);
 /** Forgets what was queued after `mark`; they must not have been sent. */
 void db_queue_drop(struct db *db, size_t mark);
-/** False once anything queued before `mark` + something was sent: then only a
- * savepoint can undo. */
+/** False once anything after `mark` was sent, queued or run at once (a query
+ * of a script counts, it may write): then only a savepoint can undo. */
 bool db_queue_holds(const struct db *db, size_t mark);
 
 /** Called once for each key that has a row. `index` is the key's place in
@@ -212,8 +221,8 @@ enum status db_lookup(struct db *db, const struct db_table *table,
                       void *arg, struct diag *diag) MUST_CHECK;
 
 /** The database's clock. */
-enum status db_now(struct db *db, int64_t *now_us, struct diag *diag)
-    MUST_CHECK;
+enum status db_now(struct db *db, int64_t *now_us,
+                   struct diag *diag) MUST_CHECK;
 
 /** Runs a script of several statements (DDL), outside of a transaction where
  * the engine commits DDL by itself. */

@@ -55,17 +55,16 @@ struct db_driver {
     enum status (*release)(struct db_session *session, int depth,
                            struct diag *diag);
 
-    enum status (*execute)(struct db_session *session,
-                           const struct db_sql *sql,
+    enum status (*execute)(struct db_session *session, const struct db_sql *sql,
                            const struct db_value *params, size_t nparams,
                            int64_t *affected, struct diag *diag);
     enum status (*query)(struct db_session *session, const struct db_sql *sql,
                          const struct db_value *params, size_t nparams,
                          struct db_rows **rows, struct diag *diag);
     enum status (*lookup)(struct db_session *session,
-                          const struct db_table *table,
-                          const struct text *keys, size_t nkeys,
-                          db_lookup_fn fn, void *arg, struct diag *diag);
+                          const struct db_table *table, const struct text *keys,
+                          size_t nkeys, db_lookup_fn fn, void *arg,
+                          struct diag *diag);
     enum status (*script)(struct db_session *session, struct text script,
                           enum db_origin origin, struct diag *diag);
     enum status (*now)(struct db_session *session, int64_t *now_us,
@@ -98,10 +97,30 @@ struct db_driver {
     struct uuid (*get_uuid)(struct db_rows *rows, size_t column);
 };
 
+/* What every driver's result begins with. A getter that meets a value of
+ * another type calls db_rows_mismatch; db/db.c reports it. */
 struct db_rows {
     const struct db_driver *driver;
     struct db *db; /* set by db/db.c: a failing row dooms its transaction */
+    bool mismatch;
+    size_t mismatch_column;
+    const char *mismatch_wanted; /* "an integer" */
 };
+
+/** Remembers the first value of the row that was not what was asked for. */
+static inline void db_rows_mismatch(struct db_rows *rows, size_t column,
+                                    const char *wanted)
+{
+    if (rows->mismatch)
+        return;
+    rows->mismatch = true;
+    rows->mismatch_column = column;
+    rows->mismatch_wanted = wanted;
+}
+
+/** PERMANENT, naming column and type. */
+enum status db_rows_mismatch_error(const struct db_rows *rows,
+                                   struct diag *diag);
 
 extern const struct db_driver db_sqlite_driver;
 

@@ -1,0 +1,639 @@
+#include "db/db.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "db/driver.h"
+#include "db/queue.h"
+#include "db/url.h"
+
+static const struct db_driver *const drivers[] = {&db_sqlite_driver};
+
+struct db {
+    const struct db_driver *driver;
+    struct db_session *session;
+    struct buffer url_shown;
+
+    bool in_transaction;
+    int depth; /* open savepoints */
+    bool lost;
+    bool doomed; /* `failure` is the answer to every call */
+    struct diag failure;
+    int64_t failed_tag;
+
+    struct queue queue;
+    struct diag unseen; /* when the caller gave no diag */
+};
+
+struct db_sql db_sql_make(struct text text, enum db_origin origin)
+{
+    return (struct db_sql){
+        .text = text, .hash = hash_fnv1a64(text), .origin = origin};
+}
+
+/* --- connection ---------------------------------------------------------- */
+
+static const struct db_driver *driver_of(const char *url)
+{
+    for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+        if (drivers[i]->accepts(url))
+            return drivers[i];
+    }
+    return NULL;
+}
+
+static enum status no_driver(const char *url, struct diag *diag)
+{
+    const char *dialect = db_url_dialect(url);
+    int scheme = (int)strcspn(url, ":");
+
+    if (dialect != NULL)
+        return diag_set(diag, STATUS_CONFIG,
+                        "this build has no driver for %.*s: URLs", scheme, url);
+    return diag_set(diag, STATUS_CONFIG,
+                    "the database URL has an unknown form; use " DB_URL_FORMS);
+}
+
+enum status db_open(const struct db_options *options, struct db **db,
+                    struct diag *diag)
+{
+    const struct db_driver *driver;
+    struct db_session *session;
+    enum status status;
+
+    *db = NULL;
+    if (options->url == NULL)
+        return diag_set(diag, STATUS_CONFIG,
+                        "there is no database URL; use " DB_URL_FORMS);
+    driver = driver_of(options->url);
+    if (driver == NULL)
+        return no_driver(options->url, diag);
+    status = driver->connect(options, &session, diag);
+    if (status != STATUS_OK)
+        return status;
+    *db = mem_alloc(sizeof(**db));
+    (*db)->driver = driver;
+    (*db)->session = session;
+    (*db)->failed_tag = -1;
+    db_url_mask(options->url, &(*db)->url_shown);
+    return STATUS_OK;
+}
+
+void db_close(struct db *db)
+{
+    if (db == NULL)
+        return;
+    db_rollback(db);
+    db->driver->disconnect(db->session);
+    queue_free(&db->queue);
+    buffer_free(&db->url_shown);
+    mem_free(db);
+}
+
+static void end_transaction(struct db *db)
+{
+    db->in_transaction = false;
+    db->depth = 0;
+    db->doomed = false;
+    db->failed_tag = -1;
+    queue_clear(&db->queue);
+}
+
+enum status db_reopen(struct db *db, struct diag *diag)
+{
+    enum status status;
+
+    end_transaction(db);
+    status = db->driver->reconnect(db->session, diag);
+    db->lost = status != STATUS_OK;
+    return status;
+}
+
+const char *db_dialect(const struct db *db)
+{
+    return db->driver->name;
+}
+
+unsigned db_abilities(const struct db *db)
+{
+    return db->driver->can;
+}
+
+const char *db_url_shown(const struct db *db)
+{
+    return db->url_shown.data;
+}
+
+int64_t db_round_trips(const struct db *db)
+{
+    return db->driver->round_trips(db->session);
+}
+
+/* --- sticky failure ------------------------------------------------------ */
+
+/* Whether a call may go to the database at all. */
+static enum status ready(struct db *db, struct diag *diag)
+{
+    if (db->lost)
+        return diag_set(diag, STATUS_LOST,
+                        "the connection to the database is lost");
+    if (db->doomed) {
+        if (diag != NULL)
+            *diag = db->failure;
+        return db->failure.status;
+    }
+    return STATUS_OK;
+}
+
+/* The failure of a call becomes the transaction's. */
+static enum status settle(struct db *db, enum status status, struct diag *diag)
+{
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    if (status == STATUS_LOST)
+        db->lost = true;
+    if (db->in_transaction && !db->doomed) {
+        db->doomed = true;
+        db->failure = *diag;
+        db->failure.status = status;
+    }
+    return status;
+}
+
+/* A place for the driver's words, so that a failure can be kept. */
+static struct diag *diag_of(struct db *db, struct diag *diag)
+{
+    return diag != NULL ? diag : &db->unseen;
+}
+
+static enum status send_queue(struct db *db, enum db_end end, struct diag *diag)
+{
+    const struct db_queued *items = db->queue.items;
+    size_t count = db->queue.count;
+    size_t failed = count;
+    enum status status;
+
+    if (count == 0 && end == DB_END_NONE)
+        return STATUS_OK;
+    status = db->driver->run(db->session, items, count, end, &failed, diag);
+    if (status != STATUS_OK && failed < count && !db->doomed)
+        db->failed_tag = items[failed].tag;
+    queue_sent(&db->queue);
+    return settle(db, status, diag);
+}
+
+/* Before a statement that goes out at once. */
+static enum status prepare(struct db *db, struct diag *diag)
+{
+    enum status status = ready(db, diag);
+
+    return status == STATUS_OK ? send_queue(db, DB_END_NONE, diag) : status;
+}
+
+int64_t db_failed_tag(const struct db *db)
+{
+    return db->failed_tag;
+}
+
+/* --- transactions -------------------------------------------------------- */
+
+static enum status begin(struct db *db, bool write, struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    if (db->in_transaction)
+        return settle(
+            db,
+            diag_set(diag, STATUS_PERMANENT, "a transaction is open already"),
+            diag);
+    status = ready(db, diag);
+    if (status == STATUS_OK)
+        status = db->driver->begin(db->session, write, diag);
+    if (status == STATUS_OK)
+        db->in_transaction = true;
+    return settle(db, status, diag);
+}
+
+enum status db_begin(struct db *db, struct diag *diag)
+{
+    return begin(db, true, diag);
+}
+
+enum status db_begin_read(struct db *db, struct diag *diag)
+{
+    return begin(db, false, diag);
+}
+
+static enum status outside(const char *what, struct diag *diag)
+{
+    return diag_set(diag, STATUS_PERMANENT, "%s outside of a transaction",
+                    what);
+}
+
+enum status db_commit(struct db *db, int64_t *failed_tag, struct diag *diag)
+{
+    enum status status = ready(db, diag_of(db, diag));
+
+    diag = diag_of(db, diag);
+    if (status == STATUS_OK && !db->in_transaction)
+        status = outside("commit", diag);
+    if (status == STATUS_OK)
+        status = send_queue(db, DB_END_COMMIT, diag);
+    if (failed_tag != NULL)
+        *failed_tag = db->failed_tag;
+    if (status == STATUS_OK)
+        end_transaction(db);
+    else
+        db_rollback(db);
+    return status;
+}
+
+void db_rollback(struct db *db)
+{
+    if (!db->in_transaction)
+        return;
+    if (!db->lost && !db->driver->rollback(db->session))
+        db->lost = true;
+    end_transaction(db);
+}
+
+bool db_in_transaction(const struct db *db)
+{
+    return db->in_transaction;
+}
+
+enum status db_savepoint(struct db *db, struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    if (!db->in_transaction && !db->lost)
+        return outside("savepoint", diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db->driver->savepoint(db->session, db->depth + 1, diag);
+    if (status == STATUS_OK)
+        db->depth++;
+    return settle(db, status, diag);
+}
+
+enum status db_rollback_to(struct db *db, struct diag *diag)
+{
+    bool was_doomed = db->doomed;
+    enum status status;
+
+    diag = diag_of(db, diag);
+    if (db->lost)
+        return ready(db, diag);
+    if (db->depth == 0)
+        return outside("rollback to a savepoint", diag);
+    queue_clear(&db->queue);
+    status = db->driver->rollback_to(db->session, db->depth, diag);
+    if (status != STATUS_OK) {
+        /* the first failure tells more than "no such savepoint" */
+        (void)settle(db, status, diag);
+        return was_doomed ? ready(db, diag) : status;
+    }
+    /* while the transaction is doomed no savepoint can be set, so the failure
+     * always came after the innermost one */
+    db->doomed = false;
+    db->failed_tag = -1;
+    db->depth--;
+    return STATUS_OK;
+}
+
+enum status db_release(struct db *db, struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (db->depth == 0)
+        return outside("release of a savepoint", diag);
+    status = db->driver->release(db->session, db->depth, diag);
+    if (status == STATUS_OK)
+        db->depth--;
+    return settle(db, status, diag);
+}
+
+/* --- statements ---------------------------------------------------------- */
+
+enum status db_execute(struct db *db, const struct db_sql *sql,
+                       const struct db_value *params, size_t nparams,
+                       int64_t *affected, struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    queue_skip(&db->queue);
+    status = db->driver->execute(db->session, sql, params, nparams, affected,
+                                 diag);
+    return settle(db, status, diag);
+}
+
+enum status db_query(struct db *db, const struct db_sql *sql,
+                     const struct db_value *params, size_t nparams,
+                     struct db_rows **rows, struct diag *diag)
+{
+    enum status status;
+
+    *rows = NULL;
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (sql->origin == DB_SCRIPT) /* INSERT ... RETURNING is a query, too */
+        queue_skip(&db->queue);
+    status = db->driver->query(db->session, sql, params, nparams, rows, diag);
+    if (status == STATUS_OK)
+        (*rows)->db = db;
+    return settle(db, status, diag);
+}
+
+enum status db_rows_mismatch_error(const struct db_rows *rows,
+                                   struct diag *diag)
+{
+    return diag_set(diag, STATUS_PERMANENT,
+                    "column \"%s\" of the result does not hold %s",
+                    rows->driver->column_name(rows, rows->mismatch_column),
+                    rows->mismatch_wanted);
+}
+
+enum status db_next(struct db_rows *rows, bool *more, struct diag *diag)
+{
+    struct db *db = rows->db;
+    enum status status;
+
+    *more = false;
+    diag = diag_of(db, diag);
+    if (rows->mismatch) {
+        status = db_rows_mismatch_error(rows, diag);
+        rows->mismatch = false;
+        return settle(db, status, diag);
+    }
+    status = ready(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = rows->driver->next(rows, more, diag);
+    return status == STATUS_OK ? STATUS_OK : settle(db, status, diag);
+}
+
+void db_rows_close(struct db_rows *rows)
+{
+    if (rows == NULL)
+        return;
+    /* nobody asked for the next row: the transaction must not go on with a
+     * zero that was never in the database */
+    if (rows->mismatch)
+        (void)settle(rows->db, db_rows_mismatch_error(rows, &rows->db->unseen),
+                     &rows->db->unseen);
+    rows->driver->rows_close(rows);
+}
+
+size_t db_columns(const struct db_rows *rows)
+{
+    return rows->driver->columns(rows);
+}
+
+const char *db_column_name(const struct db_rows *rows, size_t column)
+{
+    return rows->driver->column_name(rows, column);
+}
+
+enum db_type db_column_type(const struct db_rows *rows, size_t column)
+{
+    return rows->driver->column_type(rows, column);
+}
+
+bool db_is_null(const struct db_rows *rows, size_t column)
+{
+    return rows->driver->column_type(rows, column) == DB_NULL;
+}
+
+int64_t db_get_int64(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_int64(rows, column);
+}
+
+double db_get_double(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_double(rows, column);
+}
+
+bool db_get_bool(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_bool(rows, column);
+}
+
+struct text db_get_text(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_text(rows, column);
+}
+
+int64_t db_get_timestamp(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_timestamp(rows, column);
+}
+
+struct uuid db_get_uuid(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_uuid(rows, column);
+}
+
+enum status db_query_int64(struct db *db, const struct db_sql *sql,
+                           const struct db_value *params, size_t nparams,
+                           int64_t *value, bool *found, struct diag *diag)
+{
+    struct db_rows *rows;
+    enum status status;
+    bool more;
+
+    *value = 0;
+    *found = false;
+    status = db_query(db, sql, params, nparams, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db_next(rows, &more, diag);
+    if (status == STATUS_OK && more && !db_is_null(rows, 0)) {
+        *value = db_get_int64(rows, 0);
+        *found = true;
+    }
+    /* also what a wrong type, or an error after the row, is reported by */
+    if (status == STATUS_OK && more)
+        status = db_next(rows, &more, diag);
+    db_rows_close(rows);
+    return status;
+}
+
+/* --- queue --------------------------------------------------------------- */
+
+static enum status may_queue(struct db *db, struct diag *diag)
+{
+    enum status status = ready(db, diag);
+
+    if (status == STATUS_OK && !db->in_transaction)
+        return outside("a statement was queued", diag);
+    return status;
+}
+
+enum status db_queue(struct db *db, const struct db_sql *sql,
+                     const struct db_value *params, size_t nparams,
+                     int64_t expect, int64_t tag, struct diag *diag)
+{
+    enum status status = may_queue(db, diag);
+
+    if (status == STATUS_OK)
+        queue_statement(&db->queue, sql, params, nparams, expect, tag);
+    return status;
+}
+
+enum status db_queue_bulk(struct db *db, enum db_bulk what,
+                          const struct db_table *table,
+                          const struct db_value *values, size_t nrows,
+                          int64_t tag, struct diag *diag)
+{
+    enum status status = may_queue(db, diag);
+
+    if (status == STATUS_OK && nrows > 0)
+        queue_bulk(&db->queue, what, table, values, nrows, tag);
+    return status;
+}
+
+enum status db_flush(struct db *db, int64_t *failed_tag, struct diag *diag)
+{
+    enum status status = prepare(db, diag_of(db, diag));
+
+    if (failed_tag != NULL)
+        *failed_tag = db->failed_tag;
+    return status;
+}
+
+size_t db_queue_mark(const struct db *db)
+{
+    return queue_mark(&db->queue);
+}
+
+void db_queue_drop(struct db *db, size_t mark)
+{
+    queue_drop(&db->queue, mark);
+}
+
+bool db_queue_holds(const struct db *db, size_t mark)
+{
+    return queue_holds(&db->queue, mark);
+}
+
+/* --- the rest ------------------------------------------------------------ */
+
+/* Tells the callback's own failure from the database's: only the second dooms
+ * the transaction. */
+struct lookup_call {
+    db_lookup_fn fn;
+    void *arg;
+    struct db *db;
+    bool refused;
+};
+
+static enum status lookup_row(void *arg, size_t index, struct db_rows *row,
+                              struct diag *diag)
+{
+    struct lookup_call *call = arg;
+    enum status status;
+
+    row->db = call->db;
+    status = call->fn(call->arg, index, row, diag);
+    call->refused = status != STATUS_OK;
+    if (status == STATUS_OK && row->mismatch)
+        status = db_rows_mismatch_error(row, diag);
+    return status;
+}
+
+enum status db_lookup(struct db *db, const struct db_table *table,
+                      const struct text *keys, size_t nkeys, db_lookup_fn fn,
+                      void *arg, struct diag *diag)
+{
+    struct lookup_call call = {.fn = fn, .arg = arg, .db = db};
+    enum status status;
+
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK || nkeys == 0)
+        return status;
+    status = db->driver->lookup(db->session, table, keys, nkeys, lookup_row,
+                                &call, diag);
+    return call.refused ? status : settle(db, status, diag);
+}
+
+enum status db_now(struct db *db, int64_t *now_us, struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    status = ready(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    return settle(db, db->driver->now(db->session, now_us, diag), diag);
+}
+
+enum status db_script(struct db *db, struct text script, enum db_origin origin,
+                      struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    queue_skip(&db->queue);
+    status = db->driver->script(db->session, script, origin, diag);
+    return settle(db, status, diag);
+}
+
+enum status db_create_table(struct db *db, const struct db_shape *shape,
+                            struct diag *diag)
+{
+    enum status status;
+
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    queue_skip(&db->queue);
+    status = db->driver->create_table(db->session, shape, diag);
+    return settle(db, status, diag);
+}
+
+enum status db_describe_table(struct db *db, const char *name,
+                              struct arena *arena, struct db_shape *shape,
+                              bool *exists, struct diag *diag)
+{
+    enum status status;
+
+    *exists = false;
+    diag = diag_of(db, diag);
+    status = prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db->driver->describe_table(db->session, name, arena, shape, exists,
+                                        diag);
+    return settle(db, status, diag);
+}
+
+void db_print_table(const struct db *db, const struct db_shape *shape,
+                    struct buffer *out)
+{
+    db->driver->print_table(shape, out);
+}
+
+const char *db_column_fits(const struct db *db,
+                           const struct db_shape_column *wanted,
+                           const struct db_shape_column *actual)
+{
+    return db->driver->column_fits(wanted, actual);
+}

@@ -1,0 +1,287 @@
+#include "db/sqlite.h"
+
+#define DECIMAL_DIGITS_MAX 18 /* what a 64-bit integer always holds */
+
+/* --- from a shape to DDL ------------------------------------------------- */
+
+static const char *type_of(enum db_kind kind)
+{
+    switch (kind) {
+    case DB_KIND_INTEGER:
+    case DB_KIND_BOOLEAN:
+    case DB_KIND_DECIMAL:
+        return "INTEGER";
+    case DB_KIND_DOUBLE:
+        return "REAL";
+    case DB_KIND_BYTES:
+        return "BLOB";
+    case DB_KIND_KEY:
+    case DB_KIND_TEXT:
+    case DB_KIND_DOCUMENT:
+    case DB_KIND_DATE:
+    case DB_KIND_TIME:
+    case DB_KIND_TIMESTAMP:
+    case DB_KIND_UUID:
+    case DB_KIND_OTHER:
+        break;
+    }
+    return "TEXT";
+}
+
+static void print_primary_key(const struct db_shape *shape, struct buffer *out)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < shape->ncolumns; i++) {
+        if (!shape->columns[i].primary)
+            continue;
+        buffer_printf(out, "%s\"%s\"", first ? ",\n    PRIMARY KEY (" : ", ",
+                      shape->columns[i].name);
+        first = false;
+    }
+    if (!first)
+        buffer_append_char(out, ')');
+}
+
+void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
+{
+    buffer_printf(out, "CREATE TABLE \"%s\" (\n", shape->name);
+    for (size_t i = 0; i < shape->ncolumns; i++) {
+        const struct db_shape_column *column = &shape->columns[i];
+
+        buffer_printf(out, "%s    \"%s\" %s%s", i > 0 ? ",\n" : "",
+                      column->name, type_of(column->kind),
+                      column->not_null || column->primary ? " NOT NULL" : "");
+    }
+    print_primary_key(shape, out);
+    buffer_append_string(out, "\n) STRICT;\n");
+    for (size_t i = 0; i < shape->ncolumns; i++) {
+        const struct db_shape_column *column = &shape->columns[i];
+
+        if (column->primary || !(column->indexed || column->unique))
+            continue;
+        buffer_printf(out, "CREATE %sINDEX \"idx_%s_%s\" ON \"%s\" (\"%s\");\n",
+                      column->unique ? "UNIQUE " : "", shape->name,
+                      column->name, shape->name, column->name);
+    }
+}
+
+static enum status check(struct db_session *session,
+                         const struct db_shape *shape, struct diag *diag)
+{
+    enum status status;
+
+    buffer_clear(&session->text);
+    status = sqlite_bulk_name(&session->text, shape->name, diag);
+    for (size_t i = 0; status == STATUS_OK && i < shape->ncolumns; i++) {
+        const struct db_shape_column *column = &shape->columns[i];
+
+        status = sqlite_bulk_name(&session->text, column->name, diag);
+        if (status == STATUS_OK && column->kind == DB_KIND_DECIMAL &&
+            column->precision > DECIMAL_DIGITS_MAX)
+            status = diag_set(
+                diag, STATUS_PERMANENT,
+                "column %s of table %s asks for a decimal of %d digits; this "
+                "database holds at most %d",
+                column->name, shape->name, column->precision,
+                DECIMAL_DIGITS_MAX);
+    }
+    return status;
+}
+
+enum status sqlite_shape_create(struct db_session *session,
+                                const struct db_shape *shape, struct diag *diag)
+{
+    struct buffer script = BUFFER_EMPTY;
+    enum status status = check(session, shape, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    sqlite_shape_print(shape, &script);
+    status = sqlite_statement_script(session, buffer_text(&script), DB_HOST,
+                                     diag);
+    buffer_free(&script);
+    if (status != STATUS_OK)
+        (void)diag_wrap(diag, "table %s", shape->name);
+    return status;
+}
+
+/* --- and back ------------------------------------------------------------ */
+
+/* STRICT tables know five names; others are judged by SQLite's own rule. */
+static enum db_kind kind_of(const char *declared)
+{
+    if (strcasestr(declared, "INT") != NULL)
+        return DB_KIND_INTEGER;
+    if (strcasestr(declared, "CHAR") != NULL ||
+        strcasestr(declared, "CLOB") != NULL ||
+        strcasestr(declared, "TEXT") != NULL)
+        return DB_KIND_DOCUMENT;
+    if (strcasestr(declared, "BLOB") != NULL)
+        return DB_KIND_BYTES;
+    if (strcasestr(declared, "REAL") != NULL ||
+        strcasestr(declared, "FLOA") != NULL ||
+        strcasestr(declared, "DOUB") != NULL)
+        return DB_KIND_DOUBLE;
+    return DB_KIND_OTHER;
+}
+
+/* Another collation would merge keys that differ: `A-1` and `a-1`. */
+static void read_collation(struct db_session *session, const char *table,
+                           struct arena *arena, struct db_shape_column *column)
+{
+    const char *collation = NULL;
+    struct buffer text = BUFFER_EMPTY;
+
+    if (sqlite3_table_column_metadata(session->handle, "main", table,
+                                      column->name, NULL, &collation, NULL,
+                                      NULL, NULL) != SQLITE_OK ||
+        collation == NULL || sqlite3_stricmp(collation, "BINARY") == 0 ||
+        column->kind != DB_KIND_DOCUMENT)
+        return;
+    buffer_printf(&text, "%s COLLATE %s", column->declared, collation);
+    column->kind = DB_KIND_OTHER;
+    column->declared = arena_string(arena, buffer_text(&text));
+    buffer_free(&text);
+}
+
+static enum status open_pragma(struct db_session *session, const char *query,
+                               const char *name, struct db_rows **rows,
+                               struct diag *diag)
+{
+    struct db_sql sql = db_sql_make(text_of(query), DB_HOST);
+    struct db_value param = db_string(name);
+
+    return sqlite_rows_query(session, &sql, &param, 1, rows, diag);
+}
+
+static enum status count_columns(struct db_session *session, const char *name,
+                                 size_t *count, struct diag *diag)
+{
+    struct db_rows *rows;
+    enum status status;
+    bool more;
+
+    *count = 0;
+    status = open_pragma(session,
+                         "SELECT count(*) FROM pragma_table_xinfo(?1)"
+                         " WHERE hidden <> 1",
+                         name, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = sqlite_rows_next(rows, &more, diag);
+    if (status == STATUS_OK && more)
+        *count = (size_t)sqlite_rows_get_int64(rows, 0);
+    sqlite_rows_close(rows);
+    return status;
+}
+
+static enum status read_columns(struct db_session *session, const char *name,
+                                struct arena *arena,
+                                struct db_shape_column *columns, size_t *count,
+                                struct diag *diag)
+{
+    size_t room = *count;
+    struct db_rows *rows;
+    enum status status;
+    bool more = true;
+
+    *count = 0;
+    status = open_pragma(session,
+                         "SELECT name, type, \"notnull\", pk"
+                         " FROM pragma_table_xinfo(?1)"
+                         " WHERE hidden <> 1 ORDER BY cid",
+                         name, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while (*count < room) {
+        struct db_shape_column *column = &columns[*count];
+
+        status = sqlite_rows_next(rows, &more, diag);
+        if (status != STATUS_OK || !more)
+            break;
+        column->name = arena_string(arena, sqlite_rows_get_text(rows, 0));
+        column->declared = arena_string(arena, sqlite_rows_get_text(rows, 1));
+        column->primary = sqlite_rows_get_int64(rows, 3) > 0;
+        column->not_null = column->primary || sqlite_rows_get_bool(rows, 2);
+        column->kind = kind_of(column->declared);
+        ++*count;
+    }
+    sqlite_rows_close(rows);
+    return status;
+}
+
+/* One row per index of a single column; a partial one guards only some rows
+ * and is left out. The primary key is told by the column itself. */
+static enum status read_indexes(struct db_session *session, const char *name,
+                                struct db_shape_column *columns, size_t count,
+                                struct diag *diag)
+{
+    struct db_rows *rows;
+    enum status status;
+    bool more;
+
+    status = open_pragma(
+        session,
+        "SELECT min(c.name), l.\"unique\" FROM pragma_index_list(?1) AS l,"
+        " pragma_index_xinfo(l.name) AS c"
+        " WHERE l.partial = 0 AND l.origin <> 'pk' AND c.key = 1"
+        " GROUP BY l.name HAVING count(*) = 1 AND min(c.name) IS NOT NULL"
+        " AND (l.\"unique\" = 0 OR min(c.coll) = 'BINARY')",
+        name, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while ((status = sqlite_rows_next(rows, &more, diag)) == STATUS_OK &&
+           more) {
+        struct text indexed = sqlite_rows_get_text(rows, 0);
+        bool unique = sqlite_rows_get_bool(rows, 1);
+
+        for (size_t i = 0; i < count; i++) {
+            if (!text_equal(text_of(columns[i].name), indexed))
+                continue;
+            columns[i].indexed = true;
+            columns[i].unique = columns[i].unique || unique;
+        }
+    }
+    sqlite_rows_close(rows);
+    return status;
+}
+
+enum status sqlite_shape_describe(struct db_session *session, const char *name,
+                                  struct arena *arena, struct db_shape *shape,
+                                  bool *exists, struct diag *diag)
+{
+    struct db_shape_column *columns;
+    enum status status;
+    size_t count;
+
+    *exists = false;
+    *shape = (struct db_shape){.name = arena_string(arena, text_of(name))};
+    status = count_columns(session, name, &count, diag);
+    if (status != STATUS_OK || count == 0)
+        return status;
+    columns = arena_alloc_zero(arena, count * sizeof(*columns));
+    status = read_columns(session, name, arena, columns, &count, diag);
+    if (status == STATUS_OK)
+        status = read_indexes(session, name, columns, count, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        read_collation(session, name, arena, &columns[i]);
+    shape->columns = columns;
+    shape->ncolumns = count;
+    *exists = true;
+    return STATUS_OK;
+}
+
+const char *sqlite_shape_fits(const struct db_shape_column *wanted,
+                              const struct db_shape_column *actual)
+{
+    const char *type = type_of(wanted->kind);
+    enum db_kind kind = kind_of(type);
+
+    if (wanted->kind == DB_KIND_DECIMAL &&
+        wanted->precision > DECIMAL_DIGITS_MAX)
+        return "a decimal of at most 18 digits";
+    return kind == actual->kind ? NULL : type;
+}
