@@ -1,0 +1,152 @@
+/*
+ * Support for the db_*_test.c files: a folder of its own for each test, and
+ * short forms for statements that must succeed or must fail.
+ */
+#ifndef SPEC_UNIT_DB_SUPPORT_H
+#define SPEC_UNIT_DB_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "base/buffer.h"
+#include "db/db.h"
+
+struct fixture {
+    char folder[64];
+    char path[96];
+    char url[112];
+    struct db *db;
+    struct diag diag;
+};
+
+static inline struct db *fixture_connect(struct fixture *f)
+{
+    struct db_options options = {
+        .url = f->url, .busy_timeout = 20000, .create = true};
+    struct db *db;
+
+    if (db_open(&options, &db, &f->diag) != STATUS_OK)
+        fail_msg("open: %s", f->diag.message);
+    return db;
+}
+
+static inline int fixture_setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    strcpy(f->folder, "/tmp/moontide-db-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    snprintf(f->path, sizeof(f->path), "%s/test.db", f->folder);
+    snprintf(f->url, sizeof(f->url), "sqlite:%s", f->path);
+    f->db = fixture_connect(f);
+    *state = f;
+    return 0;
+}
+
+static inline int fixture_teardown(void **state)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".other"};
+    struct fixture *f = *state;
+
+    db_close(f->db);
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s%s", f->path, suffixes[i]);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(f->folder), 0);
+    free(f);
+    return 0;
+}
+
+#define with_database(test)                                                    \
+    cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+static inline struct db_sql sql_of(const char *text)
+{
+    return db_sql_make(text_of(text), DB_HOST);
+}
+
+static inline struct db_sql script_sql(const char *text)
+{
+    return db_sql_make(text_of(text), DB_SCRIPT);
+}
+
+static inline enum status try_run(struct fixture *f, struct db *db,
+                                  const char *text)
+{
+    struct db_sql sql = sql_of(text);
+
+    return db_execute(db, &sql, NULL, 0, NULL, &f->diag);
+}
+
+static inline void ok(struct fixture *f, enum status status)
+{
+    if (status != STATUS_OK)
+        fail_msg("%s: %s", status_word(status), f->diag.message);
+}
+
+static inline void run(struct fixture *f, const char *text)
+{
+    ok(f, try_run(f, f->db, text));
+}
+
+static inline void begin(struct fixture *f)
+{
+    ok(f, db_begin(f->db, &f->diag));
+}
+
+static inline void commit(struct fixture *f)
+{
+    ok(f, db_commit(f->db, NULL, &f->diag));
+}
+
+/* INT64_MIN stands for "no row or NULL". */
+static inline int64_t number_from(struct fixture *f, struct db *db,
+                                  const char *text)
+{
+    struct db_sql sql = sql_of(text);
+    int64_t value;
+    bool found;
+
+    ok(f, db_query_int64(db, &sql, NULL, 0, &value, &found, &f->diag));
+    return found ? value : INT64_MIN;
+}
+
+static inline int64_t number(struct fixture *f, const char *text)
+{
+    return number_from(f, f->db, text);
+}
+
+static inline void assert_says(const struct fixture *f, const char *part)
+{
+    if (strstr(f->diag.message, part) == NULL)
+        fail_msg("\"%s\" is not in: %s", part, f->diag.message);
+}
+
+/* A connection of another program, without the host's settings. */
+static inline sqlite3 *raw_open(const struct fixture *f)
+{
+    sqlite3 *raw;
+
+    assert_int_equal(sqlite3_open(f->path, &raw), SQLITE_OK);
+    return raw;
+}
+
+static inline void raw_run(sqlite3 *raw, const char *text)
+{
+    if (sqlite3_exec(raw, text, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", text, sqlite3_errmsg(raw));
+}
+
+#endif
