@@ -3,7 +3,9 @@
 #include "base/json.h"
 #include "db/placeholder.h"
 #include "model/read_model.h"
+#include "run/fold.h"
 #include "run/test_host.h"
+#include "script/native.h"
 
 #include <lauxlib.h>
 
@@ -471,7 +473,10 @@ int luaopen_moontide_core(lua_State *L)
     }
     lua_pop(L, 1);
     lua_newtable(L);
+    native_open(L, false);
     lua_pushcfunction(L, core_host);
     lua_setfield(L, -2, "host");
+    lua_pushcfunction(L, core_fold);
+    lua_setfield(L, -2, "fold");
     return 1;
 }

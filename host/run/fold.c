@@ -1,0 +1,196 @@
+#include "run/fold.h"
+
+#include "base/map.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+
+struct fold_key {
+    struct text key;
+    bool present;
+    const struct message *last; /* newest message applied to it */
+};
+
+struct fold {
+    struct handler handler;
+    const struct declaration *declaration;
+    struct arena arena;
+    struct map slots; /* key -> place in keys */
+    struct fold_key *keys;
+    size_t nkeys, capacity;
+    /* of the message in hand */
+    const struct message *message;
+    struct text *pending;
+    size_t npending, pending_capacity;
+};
+
+static enum status find(struct script *script, const char *name,
+                        const struct declaration **declaration,
+                        struct diag *diag)
+{
+    size_t count;
+    const struct declaration *list = script_declarations(script, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) {
+            *declaration = &list[i];
+            if (list[i].kind == DECLARATION_PROJECTION)
+                return STATUS_OK;
+            return diag_set(diag, STATUS_USAGE,
+                            "'%s' keeps no state: check it with a host", name);
+        }
+    return diag_set(diag, STATUS_USAGE, "no file declares a projection '%s'",
+                    name);
+}
+
+static void take_key(void *arg, struct text key)
+{
+    struct fold *fold = arg;
+
+    if (fold->npending == fold->pending_capacity) {
+        fold->pending_capacity = 2 * fold->npending + 8;
+        fold->pending = mem_grow(fold->pending, fold->pending_capacity,
+                                 sizeof(*fold->pending));
+    }
+    fold->pending[fold->npending++] = arena_copy(&fold->arena, key);
+}
+
+static struct handler_call
+call_of(const struct fold *fold, const struct message *message, struct text key)
+{
+    return (struct handler_call){
+        .declaration = fold->declaration,
+        .message = message,
+        .key = key,
+        .attempt = 1,
+    };
+}
+
+static size_t slot_of(struct fold *fold, struct text key)
+{
+    bool added;
+    int64_t slot = map_put(&fold->slots, key, (int64_t)fold->nkeys, &added);
+
+    if (!added)
+        return (size_t)slot;
+    if (fold->nkeys == fold->capacity) {
+        fold->capacity = 2 * fold->nkeys + 16;
+        fold->keys = mem_grow(fold->keys, fold->capacity, sizeof(*fold->keys));
+    }
+    fold->keys[fold->nkeys] = (struct fold_key){.key = key};
+    return fold->nkeys++;
+}
+
+static enum status apply(struct fold *fold, struct text key,
+                         struct failure *failure, struct diag *diag)
+{
+    const struct handler_ops *ops = fold->handler.ops;
+    const struct handler_call call = call_of(fold, fold->message, key);
+    size_t slot = slot_of(fold, key);
+    enum handler_outcome outcome;
+    enum status status = STATUS_OK;
+
+    if (!fold->keys[slot].present)
+        status = ops->state_initial(fold->handler.code, &call, slot, failure);
+    if (status == STATUS_OK)
+        status = ops->apply_state(fold->handler.code, &call, slot, &outcome,
+                                  failure, diag);
+    if (status != STATUS_OK)
+        return status;
+    fold->keys[slot].present = outcome == HANDLER_CHANGED;
+    fold->keys[slot].last = fold->message;
+    return STATUS_OK;
+}
+
+static bool wanted(const struct declaration *d, const struct message *m)
+{
+    bool type = false, aggregate = d->naggregates == 0;
+
+    for (size_t i = 0; !type && i < d->ntypes; i++)
+        type = text_equal(d->types[i], m->type);
+    for (size_t i = 0; !aggregate && i < d->naggregates; i++)
+        aggregate = text_equal(d->aggregates[i], m->aggregate_type);
+    return type && aggregate;
+}
+
+static enum status apply_message(struct fold *fold, struct diag *diag)
+{
+    const struct message *m = fold->message;
+    const struct handler_call call = call_of(fold, m, TEXT_NONE);
+    struct failure failure;
+    enum status status = STATUS_OK;
+
+    fold->npending = 0;
+    if (fold->declaration->own_key)
+        status = fold->handler.ops->keys(fold->handler.code, &call, take_key,
+                                         fold, &failure);
+    else
+        take_key(fold, m->key);
+    for (size_t i = 0; status == STATUS_OK && i < fold->npending; i++)
+        status = apply(fold, fold->pending[i], &failure, diag);
+    if (status == STATUS_FAILED)
+        return diag_set(diag, STATUS_FAILED, "message %" PRId64 " (%.*s): %s",
+                        m->position, TEXT_ARGS(m->type), failure.reason);
+    return status;
+}
+
+static enum status give(struct fold *fold, fold_fn fn, void *arg,
+                        struct diag *diag)
+{
+    struct db_value *fields = mem_alloc((fold->declaration->nfields + 1) *
+                                        sizeof(*fields));
+    struct buffer json = BUFFER_EMPTY;
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < fold->nkeys; i++) {
+        const struct fold_key *k = &fold->keys[i];
+        struct handler_call call;
+        struct failure failure;
+
+        if (!k->present)
+            continue;
+        call = call_of(fold, k->last, k->key);
+        buffer_clear(&json);
+        status = fold->handler.ops->state_encode(fold->handler.code, &call, i,
+                                                 &json, fields, &fold->arena,
+                                                 &failure);
+        if (status == STATUS_OK)
+            status = fn(arg, k->key, buffer_text(&json), diag);
+        else if (status == STATUS_FAILED)
+            diag_set(diag, status, "state of '%.*s': %s", TEXT_ARGS(k->key),
+                     failure.reason);
+    }
+    buffer_free(&json);
+    mem_free(fields);
+    return status;
+}
+
+enum status fold_messages(const struct script_options *options,
+                          const char *projection,
+                          const struct message *messages, size_t count,
+                          fold_fn fn, void *arg, struct diag *diag)
+{
+    struct fold fold = {.arena = ARENA_EMPTY};
+    struct script *script;
+    enum status status = script_open(options, &script, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    fold.handler = script_handler(script);
+    status = find(script, projection, &fold.declaration, diag);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        if (!wanted(fold.declaration, &messages[i]))
+            continue;
+        fold.message = &messages[i];
+        status = apply_message(&fold, diag);
+    }
+    if (status == STATUS_OK)
+        status = give(&fold, fn, arg, diag);
+    fold.handler.ops->batch_end(fold.handler.code);
+    map_free(&fold.slots);
+    mem_free(fold.keys);
+    mem_free(fold.pending);
+    arena_free(&fold.arena);
+    script_close(script);
+    return status;
+}
