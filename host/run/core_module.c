@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "db/placeholder.h"
+#include "db/url.h"
 #include "model/read_model.h"
 #include "run/fold.h"
 #include "run/test_host.h"
@@ -440,8 +441,70 @@ static int method_query(lua_State *L)
     return push_scratch(L, out);
 }
 
-/* --- the module
- * -------------------------------------------------------------------- */
+/* --- pure checks ------------------------------------------------------ */
+
+/* The message that appending an event as number `i` would give. */
+static struct message message_of(const struct append_event *event, size_t i,
+                                 struct uuid_source *ids, int64_t now_us)
+{
+    return (struct message){
+        .position = (int64_t)i + 1,
+        .id = event->has_id ? event->id : uuid_v7(ids, now_us),
+        .key = event->aggregate_id,
+        .type = event->type,
+        .revision = event->revision,
+        .payload = event->payload,
+        .metadata = event->metadata,
+        .occurred_at = event->has_occurred_at ? event->occurred_at : now_us,
+        .aggregate_type = event->aggregate_type,
+        .aggregate_id = event->aggregate_id,
+        .sequence = event->expected >= 0 ? event->expected : (int64_t)i,
+    };
+}
+
+/* core.fold(folder, scripts, projection, events) -> JSON as host:read */
+static int core_fold(lua_State *L)
+{
+    const struct clock clock = {.offset_us = 0};
+    const struct log log = {.out = NULL};
+    const struct script_options options = {
+        .app_dir = luaL_checkstring(L, 1),
+        .scripts = luaL_checkstring(L, 2),
+        .dialect = db_url_dialect(DB_URL_DEFAULT),
+        .limits = {.time_us = 5 * CLOCK_SECOND,
+                   .memory = INT64_C(256) << 20,
+                   .payload = INT64_C(8) << 20},
+        .clock = &clock,
+        .log = &log,
+    };
+    const char *projection = luaL_checkstring(L, 3);
+    struct uuid_source ids = {.last_ms = 0};
+    struct append_event event;
+    struct message *messages;
+    struct buffer *out;
+    struct diag diag;
+    size_t count;
+
+    luaL_checktype(L, 4, LUA_TTABLE);
+    count = lua_objlen(L, 4);
+    messages = lua_newuserdata(L, count * sizeof(*messages) + 1);
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, 4, (int)i + 1);
+        luaL_argcheck(L, lua_istable(L, -1), 4, "an event must be a table");
+        take_event(L, &event);
+        messages[i] = message_of(&event, i, &ids, clock_now(&clock));
+        lua_pop(L, 1);
+    }
+    out = new_scratch(L);
+    buffer_append_char(out, '[');
+    if (fold_messages(&options, projection, messages, count, take_read_model,
+                      out, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    buffer_append_char(out, ']');
+    return push_scratch(L, out);
+}
+
+/* --- the module ------------------------------------------------------- */
 
 static const luaL_Reg host_methods[] = {
     {"append", method_append},
