@@ -21,7 +21,7 @@ struct settings {
     char *database;
     char *scripts;
     int partitions;
-    int workers;       /* processes; 0 and 1: this process */
+    int workers; /* processes; 0 and 1: this process */
     int batch;
     int64_t poll_min_us;
     int64_t poll_max_us;
@@ -56,6 +56,10 @@ enum status settings_load(const struct settings_source *source,
 enum status settings_from_table(struct lua_State *L, int index,
                                 const char *app_dir, struct settings *settings,
                                 struct diag *diag) MUST_CHECK;
+
+/** Moves the settings to another place and leaves `from` empty. They must not
+ * be copied: the names point into themselves. */
+void settings_move(struct settings *to, struct settings *from);
 
 void settings_free(struct settings *settings);
 
