@@ -98,7 +98,7 @@ static void apply(struct account *account, const char *type,
 }
 
 struct writes {
-    sqlite3_stmt *insert, *update, *drop, *epoch;
+    sqlite3_stmt *insert, *update, *drop, *epoch, *drop_epoch;
 };
 
 static void write_account(struct writes *writes, struct account *account)
@@ -114,6 +114,8 @@ static void write_account(struct writes *writes, struct account *account)
             sqlite3_bind_text(writes->drop, 2, account->message_id, 36,
                               SQLITE_STATIC);
             bare_run(writes->drop);
+            bare_bind(writes->drop_epoch, 1, key);
+            bare_run(writes->drop_epoch);
         }
         return;
     }
@@ -179,7 +181,10 @@ int main(int argc, char **argv)
                                    " AND message_id = ?2");
     writes.epoch = bare_prepare(
         db, "INSERT INTO READ_MODEL_EPOCHS (projection, read_model_key, epoch)"
-            " VALUES ('account-summary', ?1, 0) ON CONFLICT DO NOTHING");
+            " VALUES ('account-summary', ?1, 0)");
+    writes.drop_epoch = bare_prepare(
+        db, "DELETE FROM READ_MODEL_EPOCHS"
+            " WHERE projection = 'account-summary' AND read_model_key = ?1");
     sqlite3_bind_text(checkpoint, 1, consumer, 36, SQLITE_STATIC);
     sqlite3_bind_text(move, 1, consumer, 36, SQLITE_STATIC);
 
@@ -221,6 +226,7 @@ int main(int argc, char **argv)
     sqlite3_finalize(writes.insert);
     sqlite3_finalize(writes.drop);
     sqlite3_finalize(writes.epoch);
+    sqlite3_finalize(writes.drop_epoch);
     if (sqlite3_close(db) != SQLITE_OK)
         bare_die(argv[1], sqlite3_errmsg(db));
     return 0;
