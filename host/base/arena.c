@@ -29,23 +29,23 @@ struct arena_block {
 #ifdef ARENA_WATCHED
 #include <sanitizer/asan_interface.h>
 
-static void hide(char *memory, size_t size)
+static void hide(const char *memory, size_t size)
 {
     __asan_poison_memory_region(memory, size);
 }
 
-static void show(char *memory, size_t size)
+static void show(const char *memory, size_t size)
 {
     __asan_unpoison_memory_region(memory, size);
 }
 #else
-static void hide(char *memory, size_t size)
+static void hide(const char *memory, size_t size)
 {
     (void)memory;
     (void)size;
 }
 
-static void show(char *memory, size_t size)
+static void show(const char *memory, size_t size)
 {
     (void)memory;
     (void)size;

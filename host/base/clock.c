@@ -296,7 +296,7 @@ static bool parse_own_form(const char *at, int64_t *time_us)
 
 enum status clock_parse(struct text t, int64_t *time_us, struct diag *diag)
 {
-    struct reader r = {.at = t.data, .end = t.data + t.len};
+    struct reader r = {.at = t.data, .end = text_end(t)};
     char shown[64];
 
     if (t.len == CLOCK_TEXT_SIZE - 1 && parse_own_form(t.data, time_us))

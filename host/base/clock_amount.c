@@ -72,7 +72,7 @@ static const char *read_amount(const struct amount_kind *kind, struct text t,
                                int64_t *amount)
 {
     const char *at = t.data;
-    const char *end = at + t.len;
+    const char *end = text_end(t);
     int64_t whole = 0;
     int64_t fraction = 0;
     int64_t scale = 1;

@@ -77,7 +77,7 @@ static int32_t read_hex4(const char *at, const char *end)
     if (end - at < 4)
         return -1;
     for (int i = 0; i < 4; i++) {
-        int32_t digit = at[i];
+        int32_t digit = (unsigned char)at[i];
 
         if (digit >= '0' && digit <= '9')
             digit -= '0';
@@ -318,13 +318,9 @@ static enum expect check_all(struct checker *c)
 enum status json_check(struct text t, size_t *offset, struct diag *diag)
 {
     const char *data = t.data != NULL ? t.data : "";
-    struct checker checker;
+    struct checker checker = {.at = data, .end = data + t.len};
     size_t at;
 
-    checker.at = data; /* `objects` is written as levels open */
-    checker.end = data + t.len;
-    checker.why = NULL;
-    checker.depth = 0;
     if (check_all(&checker) == EXPECT_NOTHING)
         return STATUS_OK;
     at = (size_t)(checker.at - data);

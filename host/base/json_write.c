@@ -19,7 +19,7 @@ static void write_escape(struct buffer *out, char c)
 void json_write_string(struct buffer *out, struct text t)
 {
     const char *at = t.data;
-    const char *end = t.len > 0 ? at + t.len : at;
+    const char *end = text_end(t);
 
     buffer_reserve(out, t.len + 2);
     buffer_append_char(out, '"');

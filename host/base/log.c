@@ -51,7 +51,7 @@ static bool is_control(const char *at, size_t len)
 static void append_safe(struct buffer *out, struct text t, bool quoted)
 {
     const char *at = t.data;
-    const char *end = t.len > 0 ? at + t.len : at;
+    const char *end = text_end(t);
 
     while (at < end) {
         size_t len = utf8_char(at, end);

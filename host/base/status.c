@@ -67,17 +67,16 @@ enum status diag_set(struct diag *diag, enum status status, const char *format,
 
 enum status diag_wrap(struct diag *diag, const char *format, ...)
 {
-    char text[2 * DIAG_MESSAGE_SIZE + 4];
-    struct text context;
+    char context[DIAG_MESSAGE_SIZE];
+    char text[2 * DIAG_MESSAGE_SIZE];
     va_list args;
 
     if (diag == NULL)
         return STATUS_FAILED;
     va_start(args, format);
-    context = format_text(text, DIAG_MESSAGE_SIZE, format, args);
+    (void)format_text(context, sizeof(context), format, args);
     va_end(args);
-    memcpy(text + context.len, ": ", 2);
-    strcpy(text + context.len + 2, diag->message);
+    (void)snprintf(text, sizeof(text), "%s: %s", context, diag->message);
     store_message(diag, text_of(text));
     return diag->status;
 }

@@ -23,10 +23,8 @@ static const char *skip_ascii(const char *at, const char *end)
 bool text_utf8_valid(struct text t)
 {
     const char *at = t.data;
-    const char *end = at + t.len;
+    const char *end = text_end(t);
 
-    if (t.len == 0)
-        return true;
     while ((at = skip_ascii(at, end)) < end) {
         size_t len = utf8_char(at, end);
 
@@ -75,7 +73,7 @@ size_t text_utf8_prefix_chars(struct text t, size_t chars)
 void text_clean(struct text t, char *out, size_t size)
 {
     const char *at = t.data;
-    const char *end = at != NULL ? at + t.len : NULL;
+    const char *end = text_end(t);
     size_t used = 0;
 
     if (size == 0)

@@ -30,6 +30,12 @@ static inline bool text_equal(struct text a, struct text b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/** Behind the last byte; NULL for TEXT_NONE, where nothing may be added. */
+static inline const char *text_end(struct text t)
+{
+    return t.len > 0 ? t.data + t.len : t.data;
+}
+
 /** True if `t` is valid UTF-8 (no overlong forms, no surrogates). */
 bool text_utf8_valid(struct text t);
 

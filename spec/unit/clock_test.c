@@ -147,6 +147,17 @@ static void dates_that_do_not_exist_are_refused(void **state)
     assert_refused("2016-12-31T23:59:60Z", "leap second");
 }
 
+static void no_text_is_no_time_and_no_amount(void **state)
+{
+    int64_t value;
+
+    (void)state;
+    assert_int_equal(clock_parse(TEXT_NONE, &value, NULL), STATUS_INVALID);
+    assert_int_equal(clock_parse_duration(TEXT_NONE, &value, NULL),
+                     STATUS_INVALID);
+    assert_int_equal(clock_parse_size(TEXT_NONE, &value, NULL), STATUS_INVALID);
+}
+
 static void other_forms_of_time_are_refused(void **state)
 {
     (void)state;
@@ -345,6 +356,7 @@ int main(void)
         cmocka_unit_test(any_offset_is_normalised_to_utc),
         cmocka_unit_test(fractions_down_to_a_microsecond_are_kept),
         cmocka_unit_test(dates_that_do_not_exist_are_refused),
+        cmocka_unit_test(no_text_is_no_time_and_no_amount),
         cmocka_unit_test(other_forms_of_time_are_refused),
         cmocka_unit_test(one_wrong_byte_anywhere_is_refused),
         cmocka_unit_test(a_shifted_clock_is_ahead_by_its_offset),

@@ -297,6 +297,13 @@ static void members_come_in_order_with_their_exact_bytes(void **state)
     buffer_free(&scratch);
 }
 
+static void no_text_is_refused_and_reads_as_null(void **state)
+{
+    (void)state;
+    assert_int_equal(json_check(TEXT_NONE, NULL, NULL), STATUS_INVALID);
+    assert_int_equal(json_first(TEXT_NONE).kind, JSON_NULL);
+}
+
 static void an_empty_object_has_no_members(void **state)
 {
     struct json_members members = json_members_of(
@@ -440,6 +447,7 @@ int main(void)
         cmocka_unit_test(nesting_is_accepted_down_to_the_limit),
         cmocka_unit_test(mixed_nesting_closes_with_its_own_brackets),
         cmocka_unit_test(members_come_in_order_with_their_exact_bytes),
+        cmocka_unit_test(no_text_is_refused_and_reads_as_null),
         cmocka_unit_test(an_empty_object_has_no_members),
         cmocka_unit_test(strings_are_decoded_behind_what_is_there),
         cmocka_unit_test(what_is_written_is_valid_and_comes_back),
