@@ -80,8 +80,7 @@ static void leaves_metadata_null_when_none_is_given(void **state)
 static void partitions_by_the_aggregate_id(void **state)
 {
     static const char *const ids[] = {"caf\xc3\xa9-42", "order-1",
-                                      "\xc3\x9cn\xc3\xaf"
-                                      "code",
+                                      "\xc3\x9cn\xc3\xaf\143ode",
                                       "\xe6\x97\xa5\xe6\x9c\xac-7"};
     const int64_t partitions[] = {6, 1, 3, 5};
     struct fixture *f = *state;
