@@ -164,11 +164,10 @@ static enum status is_missing(struct db *db, const struct names *names,
 
     return diag_set(diag, status,
                     "table %s is missing in %s (%zu of %zu tables are "
-                    "there)%s; the script \"%s\", a file of sql/%s/schema, "
-                    "creates it",
+                    "there)%s; sql/%s/schema/*-%s.sql creates it",
                     table, db_url_shown(db), finding->tables,
-                    finding->tables + finding->missing, remedy,
-                    script != NULL ? script : "?", db_dialect(db));
+                    finding->tables + finding->missing, remedy, db_dialect(db),
+                    script != NULL ? script : "?");
 }
 
 /* --- making ready -------------------------------------------------------- */

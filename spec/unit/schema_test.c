@@ -131,7 +131,7 @@ without_creation_a_missing_table_is_named_with_its_script(void **state)
                      STATUS_CONFIG);
     assert_says(&f->diag, "table CONSUMER_SKIPPED_MESSAGES is missing");
     assert_says(&f->diag, "schema.create is off");
-    assert_says(&f->diag, "\"consumers\"");
+    assert_says(&f->diag, "schema/*-consumers.sql");
     assert_false(db_in_transaction(f->temp.db));
 }
 
@@ -161,7 +161,7 @@ static void every_table_has_a_script_that_creates_it(void **state)
         assert_int_equal(schema_prepare(f->temp.db, &f->options, &f->diag),
                          STATUS_CONFIG);
         assert_says(&f->diag, f->names.table[id]);
-        assert_null(strstr(f->diag.message, "\"?\""));
+        assert_null(strstr(f->diag.message, "?"));
         f->options.create = true;
         prepare(f);
         f->options.create = false;
@@ -554,7 +554,7 @@ static void verify_names_a_missing_table(void **state)
     assert_int_equal(schema_verify(f->temp.db, &f->options, &f->diag),
                      STATUS_REFUSED);
     assert_says(&f->diag, "PARTITION_MEMBERS");
-    assert_says(&f->diag, "\"partition-ownership\"");
+    assert_says(&f->diag, "schema/*-partition-ownership.sql");
 }
 
 /* --- several starts at once ----------------------------------------------- */
