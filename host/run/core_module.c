@@ -123,20 +123,17 @@ static void take_event(lua_State *L, struct append_event *event)
 static int core_host(lua_State *L)
 {
     const char *app_dir = luaL_checkstring(L, 2);
-    struct settings settings;
     struct diag diag;
     struct box *box;
-    enum status status;
 
     luaL_checktype(L, 1, LUA_TTABLE);
     box = lua_newuserdata(L, sizeof(*box));
     box->host = NULL;
     luaL_getmetatable(L, HOST_TYPE);
     lua_setmetatable(L, -2);
-    status = settings_from_table(L, 1, app_dir, &settings, &diag);
-    if (status == STATUS_OK)
-        status = test_host_open(&settings, &box->host, &diag);
-    return status == STATUS_OK ? 1 : raise_diag(L, &diag);
+    if (test_host_open(L, 1, app_dir, &box->host, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    return 1;
 }
 
 /* host:close() */

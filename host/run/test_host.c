@@ -2,13 +2,16 @@
 
 #include "base/memory.h"
 
-enum status test_host_open(struct settings *settings,
+enum status test_host_open(struct lua_State *L, int index, const char *app_dir,
                            struct test_host **host_out, struct diag *diag)
 {
     struct test_host *host = mem_alloc(sizeof(*host));
     enum status status;
 
-    host->settings = *settings;
+    /* settings are filled where they stay: names point into themselves */
+    status = settings_from_table(L, index, app_dir, &host->settings, diag);
+    if (status != STATUS_OK)
+        goto fail_settings;
     status = application_open(&host->settings,
                               APPLICATION_DATABASE | APPLICATION_SCRIPTS |
                                   APPLICATION_TABLES,
@@ -25,6 +28,7 @@ fail_host:
     application_close(&host->app);
 fail_application:
     settings_free(&host->settings);
+fail_settings:
     mem_free(host);
     return status;
 }

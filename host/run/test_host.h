@@ -15,8 +15,10 @@ struct test_host {
     volatile sig_atomic_t stop; /* never set: a run ends when idle */
 };
 
-/** Takes over `settings`, also on failure. */
-enum status test_host_open(struct settings *settings, struct test_host **host,
+/** Opens the application in `app_dir` with the configuration table at `index`
+ * of a Lua stack. */
+enum status test_host_open(struct lua_State *L, int index, const char *app_dir,
+                           struct test_host **host,
                            struct diag *diag) MUST_CHECK;
 void test_host_close(struct test_host *host); /* NULL is allowed */
 
