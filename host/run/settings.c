@@ -143,6 +143,16 @@ static enum status apply_names(struct load *load, struct diag *diag)
 
 /* --- one value ----------------------------------------------------------- */
 
+/* Names are applied when all sources are read; an error names the last source
+ * that had one. */
+static void names_come_from(struct load *load)
+{
+    if (strcmp(load->where, WHERE_DEFAULT) == 0)
+        return;
+    mem_free(load->names_where);
+    load->names_where = mem_copy_text(load->where, strlen(load->where));
+}
+
 static void resolve_database(struct load *load)
 {
     struct buffer url = BUFFER_EMPTY;
@@ -167,8 +177,7 @@ static enum status take_value(struct load *load, const struct settings_key *key,
     if (key->kind == SETTINGS_PREFIX) {
         mem_free(load->prefix);
         load->prefix = mem_copy_text(entry->string.data, entry->string.len);
-        mem_free(load->names_where);
-        load->names_where = mem_copy_text(load->where, strlen(load->where));
+        names_come_from(load);
     } else if (key->kind == SETTINGS_DATABASE) {
         resolve_database(load);
     }
@@ -186,8 +195,7 @@ static enum status take_entry(void *arg, const struct table_entry *entry,
         return take_value(load, key, entry, diag);
     if (strncmp(entry->key, TABLES_KEY, strlen(TABLES_KEY)) == 0 ||
         strncmp(entry->key, AGGREGATES_KEY, strlen(AGGREGATES_KEY)) == 0) {
-        if (load->names_where == NULL)
-            load->names_where = mem_copy_text(load->where, strlen(load->where));
+        names_come_from(load);
         if (entry->kind == TABLE_LIST && entry->nitems == 0)
             return STATUS_OK;
         return take_name(load, entry, diag);
