@@ -1,0 +1,439 @@
+#include "script/declare.h"
+
+#include "base/buffer.h"
+#include "schema/query_table.h"
+#include "script/lua_call.h"
+#include "script/native.h"
+#include "script/require.h"
+#include "script/upvalue_scan.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define TABLES_LIMIT ((size_t)1 << 20) /* bytes of a DDL file */
+
+/* Pushes a function of lua/moontide/declare.lua. */
+static void push_function(lua_State *L, const char *name)
+{
+    lua_pushcfunction(L, require_module);
+    lua_pushliteral(L, "moontide.declare");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+}
+
+void declare_begin(lua_State *L)
+{
+    script_state_push_native(script_state_of(L), L);
+    native_open(L, true);
+    lua_pop(L, 1);
+    lua_pushcfunction(L, require_module);
+    lua_pushliteral(L, "moontide");
+    lua_call(L, 1, 0);
+}
+
+void declare_file(lua_State *L, const char *file, int count)
+{
+    luaL_checkstack(L, 4, NULL);
+    push_function(L, "collect");
+    lua_insert(L, -count - 1);
+    lua_pushstring(L, file);
+    lua_insert(L, -count - 1);
+    lua_call(L, count + 1, 0);
+}
+
+/* --- one declaration: its table lies at index `at` ------------------------ */
+
+struct build {
+    lua_State *L;
+    struct declare_set *set;
+    struct declaration *declaration;
+    struct declare_code *code;
+    int at;
+};
+
+static int fail(const struct build *b, const char *message)
+{
+    return luaL_error(b->L, "%s:%d: %s \"%s\": %s", b->declaration->file,
+                      b->declaration->line,
+                      declaration_kind_word(b->declaration->kind),
+                      b->declaration->name, message);
+}
+
+/* A copy of the string at the top, which is popped; NULL data for nil. */
+static struct text pop_text(const struct build *b)
+{
+    struct text text = TEXT_NONE;
+
+    if (!lua_isnil(b->L, -1)) {
+        text.data = lua_tolstring(b->L, -1, &text.len);
+        text = arena_copy(b->set->arena, text);
+    }
+    lua_pop(b->L, 1);
+    return text;
+}
+
+static struct text take_text(const struct build *b, const char *key)
+{
+    lua_getfield(b->L, b->at, key);
+    return pop_text(b);
+}
+
+static int64_t take_integer(const struct build *b, int at, const char *key)
+{
+    int64_t value;
+
+    lua_getfield(b->L, at, key);
+    value = (int64_t)lua_tonumber(b->L, -1);
+    lua_pop(b->L, 1);
+    return value;
+}
+
+static bool take_boolean(const struct build *b, int at, const char *key)
+{
+    bool value;
+
+    lua_getfield(b->L, at, key);
+    value = lua_toboolean(b->L, -1) != 0;
+    lua_pop(b->L, 1);
+    return value;
+}
+
+static int take_function(const struct build *b, const char *key)
+{
+    lua_getfield(b->L, b->at, key);
+    if (lua_isnil(b->L, -1)) {
+        lua_pop(b->L, 1);
+        return LUA_NOREF;
+    }
+    return luaL_ref(b->L, LUA_REGISTRYINDEX);
+}
+
+static const struct text *take_texts(const struct build *b, const char *key,
+                                     size_t *count)
+{
+    struct text *texts;
+
+    *count = 0;
+    lua_getfield(b->L, b->at, key);
+    if (lua_isnil(b->L, -1)) {
+        lua_pop(b->L, 1);
+        return NULL;
+    }
+    *count = lua_objlen(b->L, -1);
+    texts = arena_alloc(b->set->arena, *count * sizeof(*texts) + 1);
+    for (size_t i = 0; i < *count; i++) {
+        lua_rawgeti(b->L, -1, (int)i + 1);
+        texts[i] = pop_text(b);
+    }
+    lua_pop(b->L, 1);
+    return texts;
+}
+
+static void take_handlers(const struct build *b)
+{
+    const struct declaration *d = b->declaration;
+
+    b->code->handlers = arena_alloc(b->set->arena,
+                                    d->ntypes * sizeof(*b->code->handlers) + 1);
+    lua_getfield(b->L, b->at, "handlers");
+    for (size_t i = 0; i < d->ntypes; i++) {
+        lua_pushlstring(b->L, d->types[i].data, d->types[i].len);
+        lua_rawget(b->L, -2);
+        b->code->handlers[i] = luaL_ref(b->L, LUA_REGISTRYINDEX);
+    }
+    lua_pop(b->L, 1);
+}
+
+static enum field_type field_type_of(const char *word)
+{
+    static const struct {
+        const char *word;
+        enum field_type type;
+    } types[] = {
+        {"text", FIELD_TEXT},       {"integer", FIELD_INTEGER},
+        {"double", FIELD_DOUBLE},   {"decimal", FIELD_DECIMAL},
+        {"boolean", FIELD_BOOLEAN}, {"date", FIELD_DATE},
+        {"time", FIELD_TIME},       {"timestamp", FIELD_TIMESTAMP},
+        {"uuid", FIELD_UUID},       {"enum", FIELD_ENUM},
+        {"bytes", FIELD_BYTES},
+    };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(types[i].word, word) == 0)
+            return types[i].type;
+    return FIELD_TEXT; /* declare.lua let no other word pass */
+}
+
+static const char *const *take_words(const struct build *b, int at)
+{
+    const char **words = NULL;
+
+    lua_getfield(b->L, at, "values");
+    if (lua_istable(b->L, -1)) {
+        size_t count = lua_objlen(b->L, -1);
+
+        words = arena_alloc_zero(b->set->arena, (count + 1) * sizeof(*words));
+        for (size_t i = 0; i < count; i++) {
+            lua_rawgeti(b->L, -1, (int)i + 1);
+            words[i] = pop_text(b).data;
+        }
+    }
+    lua_pop(b->L, 1);
+    return words;
+}
+
+static void take_fields(const struct build *b)
+{
+    struct declaration *d = b->declaration;
+    struct declaration_field *fields;
+
+    lua_getfield(b->L, b->at, "fields");
+    d->nfields = lua_objlen(b->L, -1);
+    fields = arena_alloc_zero(b->set->arena, d->nfields * sizeof(*fields) + 1);
+    for (size_t i = 0; i < d->nfields; i++) {
+        struct declaration_field *field = &fields[i];
+        int at;
+
+        lua_rawgeti(b->L, -1, (int)i + 1);
+        at = lua_gettop(b->L);
+        lua_getfield(b->L, at, "name");
+        field->name = pop_text(b).data;
+        lua_getfield(b->L, at, "type");
+        field->type = field_type_of(lua_tostring(b->L, -1));
+        lua_pop(b->L, 1);
+        field->precision = (int)take_integer(b, at, "precision");
+        field->scale = (int)take_integer(b, at, "scale");
+        field->unique = take_boolean(b, at, "unique");
+        field->optional = take_boolean(b, at, "optional");
+        field->values = take_words(b, at);
+        lua_pop(b->L, 1);
+    }
+    d->fields = fields;
+    lua_pop(b->L, 1);
+}
+
+static void take_query_table(const struct build *b)
+{
+    struct declaration *d = b->declaration;
+    char name[TABLE_NAME_MAX + 1];
+    struct diag diag;
+
+    d->table = take_text(b, "table").data;
+    if (d->table != NULL)
+        return;
+    if (query_table_name(d->name, name, sizeof(name), &diag) != STATUS_OK)
+        fail(b, diag.message);
+    d->table = arena_string(b->set->arena, text_of(name));
+}
+
+/* The path of the DDL file for this dialect, NULL when there is none. */
+static const char *take_tables_path(const struct build *b)
+{
+    lua_getfield(b->L, b->at, "tables");
+    if (lua_istable(b->L, -1)) {
+        lua_getfield(b->L, -1, b->set->dialect);
+        lua_remove(b->L, -2);
+        if (lua_isnil(b->L, -1)) {
+            lua_pushfstring(b->L, "tables has no file for %s", b->set->dialect);
+            fail(b, lua_tostring(b->L, -1));
+        }
+    }
+    return pop_text(b).data;
+}
+
+static void take_tables(const struct build *b)
+{
+    const struct script_state *state = script_state_of(b->L);
+    struct declaration *d = b->declaration;
+    struct buffer content = BUFFER_EMPTY;
+    char path[PATH_MAX];
+    struct diag diag;
+    enum status status;
+    int len;
+
+    d->tables_file = take_tables_path(b);
+    if (d->tables_file == NULL)
+        return;
+    len = snprintf(path, sizeof(path), "%s/%s",
+                   state->app_dir != NULL ? state->app_dir : ".",
+                   d->tables_file);
+    if (len < 0 || (size_t)len >= sizeof(path))
+        fail(b, "tables: the path is too long");
+    status = buffer_read_file(&content, path, TABLES_LIMIT, &diag);
+    if (status == STATUS_OK)
+        d->tables_sql = arena_copy(b->set->arena, buffer_text(&content));
+    buffer_free(&content);
+    if (status != STATUS_OK) {
+        lua_pushfstring(b->L, "tables = \"%s\": %s", d->tables_file,
+                        diag.message);
+        fail(b, lua_tostring(b->L, -1));
+    }
+}
+
+static void take_declaration(struct build *b, size_t index)
+{
+    struct declaration *d = &b->set->items[index];
+
+    b->declaration = d;
+    b->code = &b->set->code[index];
+    lua_getfield(b->L, b->at, "kind");
+    d->kind = strcmp(lua_tostring(b->L, -1), "projection") == 0
+                  ? DECLARATION_PROJECTION
+                  : DECLARATION_SQL_PROJECTION;
+    lua_pop(b->L, 1);
+    d->index = index;
+    d->name = take_text(b, "name").data;
+    d->file = take_text(b, "file").data;
+    d->line = (int)take_integer(b, b->at, "line");
+    d->source = take_text(b, "source").data;
+    d->revision = take_integer(b, b->at, "revision");
+    d->types = take_texts(b, "types", &d->ntypes);
+    d->aggregates = take_texts(b, "aggregates", &d->naggregates);
+    take_handlers(b);
+    b->code->key = take_function(b, "key");
+    b->code->initial = take_function(b, "initial");
+    b->code->reset = take_function(b, "reset");
+    d->own_key = b->code->key != LUA_NOREF;
+    d->resettable = b->code->reset != LUA_NOREF;
+    take_fields(b);
+    if (d->kind == DECLARATION_PROJECTION)
+        take_query_table(b);
+    else
+        take_tables(b);
+}
+
+/* A database may not tell upper from lower case in a table's name. */
+static void check_tables(struct build *b)
+{
+    for (size_t i = 0; i < b->set->count; i++) {
+        b->declaration = &b->set->items[i];
+        for (size_t j = 0; b->declaration->table != NULL && j < i; j++) {
+            const struct declaration *other = &b->set->items[j];
+
+            if (other->table == NULL ||
+                strcasecmp(other->table, b->declaration->table) != 0)
+                continue;
+            lua_pushfstring(b->L,
+                            "its table %s is that of projection \"%s\" "
+                            "(%s:%d) already; give one of them another name "
+                            "or table = \"...\"",
+                            b->declaration->table, other->name, other->file,
+                            other->line);
+            fail(b, lua_tostring(b->L, -1));
+        }
+    }
+}
+
+/* --- warnings --------------------------------------------------------------
+ */
+
+struct warnings {
+    struct arena *arena;
+    const char **items;
+    size_t count, capacity;
+    const struct declaration *declaration;
+    const char *chunk;
+    const char *what; /* "the handler of account.Opened" */
+};
+
+static void warn(void *arg, const char *variable, int line)
+{
+    struct warnings *w = arg;
+    struct buffer text = BUFFER_EMPTY;
+    const char **grown;
+
+    buffer_printf(&text,
+                  "%s:%d: %s of \"%s\" assigns the local \"%s\" of the file, "
+                  "which survives messages and rollbacks; keep such values in "
+                  "the state or in a table of the database",
+                  w->chunk, line, w->what, w->declaration->name, variable);
+    if (w->count + 1 >= w->capacity) {
+        size_t capacity = w->capacity == 0 ? 8 : 2 * w->capacity;
+
+        grown = arena_alloc_zero(w->arena, capacity * sizeof(*grown));
+        if (w->count > 0)
+            memcpy(grown, w->items, w->count * sizeof(*grown));
+        w->items = grown;
+        w->capacity = capacity;
+    }
+    w->items[w->count++] = arena_string(w->arena, buffer_text(&text));
+    buffer_free(&text);
+}
+
+static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
+                          struct warnings *w)
+{
+    struct upvalue_function function;
+    lua_Debug info;
+
+    if (ref == LUA_NOREF)
+        return;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, ref);
+    if (lua_getinfo(L, ">S", &info) == 0 || *info.source != '@')
+        return;
+    function = (struct upvalue_function){
+        .chunk = info.source + 1,
+        .first = info.linedefined,
+        .last = info.lastlinedefined,
+    };
+    w->chunk = function.chunk;
+    upvalue_scan_function(scan, &function, warn, w);
+}
+
+/* No call of this raises while the scanner is open. */
+static void find_warnings(lua_State *L, struct declare_set *set)
+{
+    struct warnings w = {.arena = set->arena};
+    struct upvalue_scan *scan = NULL;
+    char what[LIMITS_TEXT_SIZE];
+
+    luaL_checkstack(L, 4, NULL);
+    if (script_state_of(L)->app_dir != NULL)
+        scan = upvalue_scan_open(script_state_of(L)->app_dir);
+    for (size_t i = 0; scan != NULL && i < set->count; i++) {
+        const struct declaration *d = &set->items[i];
+
+        w.declaration = d;
+        w.what = "the key function";
+        scan_function(L, scan, set->code[i].key, &w);
+        w.what = "the initial function";
+        scan_function(L, scan, set->code[i].initial, &w);
+        w.what = "the reset function";
+        scan_function(L, scan, set->code[i].reset, &w);
+        for (size_t t = 0; t < d->ntypes; t++) {
+            snprintf(what, sizeof(what), "the handler for %.100s",
+                     d->types[t].data);
+            w.what = what;
+            scan_function(L, scan, set->code[i].handlers[t], &w);
+        }
+    }
+    upvalue_scan_close(scan);
+    if (w.items == NULL)
+        w.items = arena_alloc_zero(set->arena, sizeof(*w.items));
+    set->warnings = w.items;
+}
+
+void declare_end(lua_State *L, struct declare_set *set)
+{
+    struct build b = {.L = L, .set = set};
+
+    luaL_checkstack(L, 20, NULL);
+    push_function(L, "finish");
+    lua_call(L, 0, 1);
+    set->count = lua_objlen(L, -1);
+    set->items = arena_alloc_zero(set->arena,
+                                  set->count * sizeof(*set->items) + 1);
+    set->code = arena_alloc_zero(set->arena,
+                                 set->count * sizeof(*set->code) + 1);
+    for (size_t i = 0; i < set->count; i++) {
+        lua_rawgeti(L, -1, (int)i + 1);
+        b.at = lua_gettop(L);
+        take_declaration(&b, i);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    check_tables(&b);
+    find_warnings(L, set);
+}

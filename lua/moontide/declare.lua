@@ -1,0 +1,370 @@
+--- Declarations: what projection and sql_projection make of the tables that
+-- scripts give them, checked. A declaration is a table with the fields
+--   kind name file line source revision aggregates (list or nil) types (sorted)
+--   handlers (type -> function) key initial reset (functions or nil)
+--   fields (list, sorted by name) table tables
+-- It knows where it was made; the loader asks `collect` and `finish` which
+-- ones a file returned.
+local name, native = ...
+if type(native) ~= "table" then
+  native = require "moontide.core"
+end
+assert(name)
+local types = require "moontide.types"
+
+local NAME_MAX, TYPE_MAX, IDENTIFIER_MAX = 255, 255, 63
+local REVISION_MAX = 2147483647
+
+local declare = {}
+local Declaration = {
+  __metatable = "moontide.declaration",
+  __tostring = function(d)
+    return ('%s "%s" (%s:%d)'):format(d.kind, d.name, d.file, d.line)
+  end,
+}
+
+local made = {} -- in the order of making
+local known = setmetatable({}, { __mode = "k" }) -- declaration -> true
+
+--- Raises at the declaration, which is where the fault can be seen.
+local function fail(d, message, ...)
+  error(("%s:%d: %s \"%s\": %s"):format(d.file, d.line, d.kind, d.name, message:format(...)), 0)
+end
+
+local function describe(value)
+  return type(value) == "string" and ('"%s"'):format(value) or "a " .. type(value)
+end
+
+--- The caller's file and line, as `level` counts from the function that asks.
+local function place(level)
+  local file, line = native.where(level + 1)
+  return file or "?", line or 0
+end
+
+local function is_text(value, max)
+  local characters = type(value) == "string" and native.characters(value)
+  return characters and characters >= 1 and characters <= max and not value:find("%z")
+end
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(a, b)
+    return tostring(a) < tostring(b)
+  end)
+  return keys
+end
+
+-- What each kind takes; the keys of later versions are refused, so that
+-- nothing a script says is silently ignored.
+local COMMON = { "source", "aggregates", "revision", "key", "on" }
+local KEYS = {
+  projection = { "fields", "initial", "table" },
+  sql_projection = { "tables", "reset" },
+}
+local LATER = { "retry", "on_error", "changes", "topic", "on_change", "distribution" }
+
+local function contains(list, word)
+  for _, candidate in ipairs(list) do
+    if candidate == word then
+      return true
+    end
+  end
+  return false
+end
+
+local function check_keys(d, spec)
+  for _, key in ipairs(sorted_keys(spec)) do
+    if contains(LATER, key) then
+      fail(d, "%s is not available in this version", key)
+    elseif not contains(COMMON, key) and not contains(KEYS[d.kind], key) then
+      local all = {}
+      for _, list in ipairs { COMMON, KEYS[d.kind] } do
+        for _, word in ipairs(list) do
+          all[#all + 1] = word
+        end
+      end
+      local near = type(key) == "string" and native.nearest(key, all)
+      fail(d, "unknown key %s%s", type(key) == "string" and key or ("[%s]"):format(tostring(key)),
+        near and ('; did you mean "%s"?'):format(near) or "; known are " .. table.concat(all, ", "))
+    end
+  end
+end
+
+local function take_function(d, spec, key)
+  local value = spec[key]
+  if value ~= nil and type(value) ~= "function" then
+    fail(d, "%s is %s; it must be a function", key, describe(value))
+  end
+  return value
+end
+
+local function take_handlers(d, on)
+  if on == nil then
+    fail(d, "no handlers: on = { [\"some.Type\"] = function ... } is missing")
+  elseif type(on) ~= "table" then
+    fail(d, "on is %s; it must be a table of event types and functions", describe(on))
+  elseif next(on) == nil then
+    fail(d, "no handlers: on is empty")
+  end
+  local handlers, list = {}, sorted_keys(on)
+  for _, event_type in ipairs(list) do
+    if not is_text(event_type, TYPE_MAX) then
+      fail(d, "on[%s]: an event type is text of 1 to %d characters", tostring(event_type), TYPE_MAX)
+    end
+    if type(on[event_type]) ~= "function" then
+      fail(d, 'on["%s"] is %s; a handler is a function', event_type, describe(on[event_type]))
+    end
+    handlers[event_type] = on[event_type]
+  end
+  return handlers, list
+end
+
+--- A list of distinct texts without holes, copied.
+local function take_list(d, key, value)
+  if value == nil then
+    return nil
+  elseif type(value) ~= "table" then
+    fail(d, "%s is %s; it must be a list of strings", key, describe(value))
+  elseif next(value) == nil then
+    fail(d, "%s is empty; leave it out to take all", key)
+  end
+  local copy, seen, count = {}, {}, 0
+  for _ in pairs(value) do
+    count = count + 1
+  end
+  for index, item in ipairs(value) do
+    if not is_text(item, NAME_MAX) then
+      fail(d, "%s[%d] is %s; it must be text of 1 to %d characters", key, index, describe(item), NAME_MAX)
+    elseif seen[item] then
+      fail(d, '%s has "%s" twice', key, item)
+    end
+    seen[item] = true
+    copy[index] = item
+  end
+  if count ~= #copy then
+    fail(d, "%s must be a plain list of strings", key)
+  end
+  return copy
+end
+
+local function check_source(d, source)
+  if source == nil or source == "event-store" then
+    return "event-store"
+  elseif type(source) == "string" or type(source) == "table" then
+    fail(d, 'source %s is not available in this version; leave it out or say "event-store"',
+      type(source) == "string" and describe(source) or "lists")
+  end
+  fail(d, "source is %s; it must be a topic's name", describe(source))
+end
+
+local function check_revision(d, revision)
+  if revision == nil then
+    return 1
+  end
+  if type(revision) ~= "number" or revision % 1 ~= 0 or revision < 1 or revision > REVISION_MAX then
+    fail(d, "revision is %s; it must be a whole number from 1 to %d",
+      type(revision) == "number" and tostring(revision) or describe(revision), REVISION_MAX)
+  end
+  return revision
+end
+
+local function is_identifier(value)
+  return type(value) == "string" and #value <= IDENTIFIER_MAX and value:find("^[A-Za-z_][A-Za-z0-9_]*$") ~= nil
+end
+
+local RESERVED = { read_model_id = true, message_id = true, state = true }
+
+local function take_fields(d, fields)
+  if fields == nil then
+    return {}
+  elseif type(fields) ~= "table" then
+    fail(d, "fields is %s; it must be a table of names and types", describe(fields))
+  end
+  local list, seen = {}, {}
+  for _, field in ipairs(sorted_keys(fields)) do
+    local t = fields[field]
+    if not is_identifier(field) then
+      fail(d, "fields: %s is no column name (letters, digits and _, not first a digit, at most %d)",
+        type(field) == "string" and describe(field) or "[" .. tostring(field) .. "]", IDENTIFIER_MAX)
+    elseif RESERVED[field:lower()] then
+      fail(d, "fields.%s: every query table has a column of that name already", field)
+    elseif seen[field:lower()] then
+      fail(d, "fields.%s and fields.%s are one column to a database", seen[field:lower()], field)
+    elseif not types.is(t) then
+      fail(d, "fields.%s is %s, not a type of moontide.types%s", field, describe(t),
+        type(t) == "function" and "; call the type, as in t.text()" or "")
+    elseif not t.column then
+      fail(d, "fields.%s: a %s cannot be a column; keep it in the state without declaring it", field, t.type)
+    end
+    seen[field:lower()] = field
+    list[#list + 1] = {
+      name = field, type = t.type, unique = t.unique, optional = t.optional,
+      precision = t.precision, scale = t.scale, values = t.values,
+    }
+  end
+  return list
+end
+
+--- A path, or one per dialect.
+local function take_tables(d, tables)
+  if tables == nil or type(tables) == "string" and tables ~= "" then
+    return tables
+  elseif type(tables) ~= "table" or next(tables) == nil then
+    fail(d, "tables is %s; it must be the path of an SQL file, or one per dialect",
+      type(tables) == "table" and "empty" or describe(tables))
+  end
+  local copy = {}
+  for _, dialect in ipairs(sorted_keys(tables)) do
+    declare.check_dialect(dialect, function(...)
+      fail(d, "tables: " .. select(1, ...), select(2, ...))
+    end)
+    if type(tables[dialect]) ~= "string" or tables[dialect] == "" then
+      fail(d, "tables.%s is %s; it must be the path of an SQL file", dialect, describe(tables[dialect]))
+    end
+    copy[dialect] = tables[dialect]
+  end
+  return copy
+end
+
+local DIALECTS = { "sqlite", "postgres", "mysql" }
+
+function declare.check_dialect(dialect, raise)
+  if not contains(DIALECTS, dialect) then
+    local near = type(dialect) == "string" and native.nearest(dialect, DIALECTS)
+    raise("%s is no dialect%s", tostring(dialect), near and ('; did you mean "%s"?'):format(near)
+      or "; known are " .. table.concat(DIALECTS, ", "))
+  end
+end
+
+local function check_name(kind, declared, file, line)
+  if not is_text(declared, NAME_MAX) or declared:find("%c") then
+    error(("%s:%d: moontide.%s takes a name of 1 to %d characters, as in moontide.%s \"orders\" { ... }"):format(
+      file, line, kind, NAME_MAX, kind), 0)
+  end
+end
+
+local function build(d, spec)
+  if type(spec) ~= "table" then
+    fail(d, "takes a table, not %s", describe(spec))
+  end
+  check_keys(d, spec)
+  d.source = check_source(d, spec.source)
+  d.aggregates = take_list(d, "aggregates", spec.aggregates)
+  d.revision = check_revision(d, spec.revision)
+  d.key = take_function(d, spec, "key")
+  d.handlers, d.types = take_handlers(d, spec.on)
+  if d.kind == "projection" then
+    d.initial = take_function(d, spec, "initial")
+    d.fields = take_fields(d, spec.fields)
+    if spec.table ~= nil and not is_identifier(spec.table) then
+      fail(d, "table is %s; it must be a table's name (letters, digits and _, not first a digit, at most %d)",
+        describe(spec.table), IDENTIFIER_MAX)
+    end
+    d.table = spec.table
+  else
+    d.fields = {}
+    d.reset = take_function(d, spec, "reset")
+    d.tables = take_tables(d, spec.tables)
+  end
+end
+
+--- declare.kind(kind) -> function(name) -> function(spec) -> declaration
+function declare.kind(kind)
+  return function(declared)
+    local file, line = place(2)
+    check_name(kind, declared, file, line)
+    local d = { kind = kind, name = declared, file = file, line = line }
+    made[#made + 1] = d -- a name without a table is a declaration, too
+    return function(spec)
+      if known[d] then
+        fail(d, "is declared already")
+      end
+      build(d, spec)
+      known[d] = true
+      return setmetatable(d, Declaration)
+    end
+  end
+end
+
+--- What a later version brings: naming it is an error of the script.
+function declare.later(kind)
+  return function()
+    local file, line = place(2)
+    error(("%s:%d: moontide.%s is not available in this version"):format(file, line, kind), 0)
+  end
+end
+
+--- is(value): whether it is a declaration.
+function declare.is(value)
+  return known[value] == true
+end
+
+local returned = {} -- declaration -> true
+local ordered = {} -- in the order of files and of their lists
+
+local function take(file, value, path, depth)
+  if known[value] then
+    if not returned[value] then
+      returned[value] = true
+      ordered[#ordered + 1] = value
+    end
+    return
+  end
+  local tag = type(value) == "table" and getmetatable(value)
+  if type(value) ~= "table" or (tag and tag ~= "moontide.array") or depth > 16 then
+    local hint = ""
+    if type(value) == "function" then
+      hint = '; a name without a table after it? moontide.projection "orders" { ... }'
+    end
+    error(("%s: %s is %s, not a declaration%s"):format(file, path, describe(value), hint), 0)
+  end
+  local count = 0
+  for _ in pairs(value) do
+    count = count + 1
+  end
+  for index = 1, count do
+    if value[index] == nil then
+      error(("%s: %s must be a plain list of declarations"):format(file, path), 0)
+    end
+    take(file, value[index], ("%s[%d]"):format(path, index), depth + 1)
+  end
+end
+
+--- collect(file, ...): takes what the file's chunk returned.
+function declare.collect(file, ...)
+  local count = select("#", ...)
+  if count == 0 or (count == 1 and (...) == nil) then
+    error(file .. ": returns nothing; a file of the scripts folder returns its declaration or a list of them", 0)
+  elseif count > 1 then
+    error(file .. ": returns several values; put the declarations into one list", 0)
+  end
+  local before = #ordered
+  take(file, (...), "what it returns", 0)
+  if #ordered == before and not known[(...)] then
+    error(file .. ": returns no declaration", 0)
+  end
+end
+
+--- finish() -> the declarations in order; raises for one that was left out
+-- and for two of one name.
+function declare.finish()
+  local names = {}
+  for _, d in ipairs(made) do
+    if not known[d] then
+      error(('%s:%d: moontide.%s "%s" has no table after its name'):format(d.file, d.line, d.kind, d.name), 0)
+    elseif not returned[d] then
+      fail(d, "is made here but not returned from the file; add it to what the file returns")
+    end
+    local other = names[d.name]
+    if other then
+      fail(d, "is declared at %s:%d already; every projection has a name of its own", other.file, other.line)
+    end
+    names[d.name] = d
+  end
+  return ordered
+end
+
+return declare
