@@ -1,5 +1,6 @@
 #include "run/fold.h"
 
+#include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
 
@@ -165,12 +166,46 @@ static enum status give(struct fold *fold, fold_fn fn, void *arg,
     return status;
 }
 
+/* One pass over the messages, its result as one text. */
+static enum status run_pass(struct fold *fold, const struct message *messages,
+                            size_t count, fold_fn fn, void *arg,
+                            struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    map_clear(&fold->slots);
+    fold->nkeys = 0;
+    arena_reset(&fold->arena);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        if (!wanted(fold->declaration, &messages[i]))
+            continue;
+        fold->message = &messages[i];
+        status = apply_message(fold, diag);
+    }
+    if (status == STATUS_OK)
+        status = give(fold, fn, arg, diag);
+    fold->handler.ops->batch_end(fold->handler.code);
+    return status;
+}
+
+static enum status remember(void *arg, struct text key, struct text state,
+                            struct diag *diag)
+{
+    struct buffer *out = arg;
+
+    (void)diag;
+    json_write_string(out, key);
+    buffer_append_text(out, state);
+    return STATUS_OK;
+}
+
 enum status fold_messages(const struct script_options *options,
                           const char *projection,
                           const struct message *messages, size_t count,
                           fold_fn fn, void *arg, struct diag *diag)
 {
     struct fold fold = {.arena = ARENA_EMPTY};
+    struct buffer first = BUFFER_EMPTY, second = BUFFER_EMPTY;
     struct script *script;
     enum status status = script_open(options, &script, diag);
 
@@ -178,15 +213,21 @@ enum status fold_messages(const struct script_options *options,
         return status;
     fold.handler = script_handler(script);
     status = find(script, projection, &fold.declaration, diag);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        if (!wanted(fold.declaration, &messages[i]))
-            continue;
-        fold.message = &messages[i];
-        status = apply_message(&fold, diag);
-    }
     if (status == STATUS_OK)
-        status = give(&fold, fn, arg, diag);
-    fold.handler.ops->batch_end(fold.handler.code);
+        status = run_pass(&fold, messages, count, remember, &first, diag);
+    if (status == STATUS_OK)
+        status = run_pass(&fold, messages, count, remember, &second, diag);
+    if (status == STATUS_OK &&
+        !text_equal(buffer_text(&first), buffer_text(&second)))
+        status = diag_set(diag, STATUS_FAILED,
+                          "projection '%s' gives another result when it runs "
+                          "again: a handler changes a local of its file, "
+                          "which outlives messages and rollbacks",
+                          projection);
+    if (status == STATUS_OK)
+        status = run_pass(&fold, messages, count, fn, arg, diag);
+    buffer_free(&first);
+    buffer_free(&second);
     map_free(&fold.slots);
     mem_free(fold.keys);
     mem_free(fold.pending);

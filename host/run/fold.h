@@ -12,8 +12,10 @@
 typedef enum status (*fold_fn)(void *arg, struct text key, struct text state,
                                struct diag *diag);
 
-/** Calls `fn` for each read model that is there in the end. FAILED names the
- * message whose handler failed; USAGE: no such projection. */
+/** Calls `fn` for each read model that is there in the end. The messages are
+ * folded twice by the same state: FAILED when the second result differs (a
+ * handler keeps something in a file-level local), or when a handler fails
+ * (names the message). USAGE: no such projection. */
 enum status fold_messages(const struct script_options *options,
                           const char *projection,
                           const struct message *messages, size_t count,

@@ -1,0 +1,255 @@
+--- The testing kit: a host in the process of the spec, and pure checks.
+--
+--   local testing = require "moontide.testing"
+--   local host = testing.host { database = testing.database() }
+--   host:append("bank.account", "A-1", { moontide.event("account.Opened", { iban = "X" }) })
+--   host:run()
+--   assert.same({ balance = 0, iban = "X" }, host:read("account-summary", "A-1"))
+--   host:close()
+local core = require "moontide.core"
+local moontide = require "moontide"
+
+local testing = {}
+local Host = {}
+Host.__index = Host
+
+local INJECTED = "failure asked for by the test"
+
+--- database(): the URL that specs run on: DATABASE_URL, or a fresh database
+-- in memory.
+function testing.database()
+  local url = os.getenv "DATABASE_URL"
+  return url ~= nil and url ~= "" and url or "sqlite::memory:"
+end
+
+local function copy(value)
+  if type(value) ~= "table" then return value end
+  local result = {}
+  for key, item in pairs(value) do result[key] = copy(item) end
+  return result
+end
+
+local function merge(into, from)
+  for key, value in pairs(from) do
+    if type(value) == "table" and type(into[key]) == "table" and #value == 0 then
+      merge(into[key], value)
+    else
+      into[key] = copy(value)
+    end
+  end
+  return into
+end
+
+--- What the application's moontide.conf.lua says, as the host would read it.
+local function configuration(folder)
+  local path = folder .. "/moontide.conf.lua"
+  local handle = io.open(path, "rb")
+  if not handle then return {} end
+  local source = handle:read "*a"
+  handle:close()
+  local chunk = assert(loadstring(source, "@" .. path))
+  setfenv(chunk, {
+    env = function(name, default)
+      local value = os.getenv(name)
+      if value == nil then return default end
+      return value
+    end,
+    file = function(name)
+      local file = assert(io.open(name:sub(1, 1) == "/" and name or folder .. "/" .. name, "rb"))
+      local text = file:read "*a"
+      file:close()
+      return (text:gsub("\n$", ""))
+    end,
+  })
+  return chunk()
+end
+
+--- host(options): a host of the application in `options.app` (the working
+-- folder unless said otherwise). All other options are configuration keys; they
+-- win over moontide.conf.lua, whose database is never used.
+function testing.host(options)
+  options = copy(options or {})
+  local app = options.app or "."
+  options.app = nil
+  local settings = configuration(app)
+  settings.database = nil
+  merge(settings, options)
+  settings.database = settings.database or testing.database()
+  settings.log = merge({ level = "error" }, settings.log or {})
+  return setmetatable({
+    core = core.host(settings, app),
+    prefix = settings.schema and settings.schema.prefix or "",
+    failed = 0,
+  }, Host)
+end
+
+local function encode(value, what)
+  local good, text = pcall(moontide.json.encode, value)
+  if not good then error(("%s: %s"):format(what, tostring(text)), 3) end
+  return text
+end
+
+--- An event of the kit as the core takes it: payload and metadata as text.
+local function flatten(event, aggregate_type, aggregate_id)
+  if type(event) ~= "table" or type(event.type) ~= "string" then
+    error("an event is what moontide.event(type, payload) gives", 3)
+  end
+  local flat = {}
+  for key, value in pairs(event) do
+    if key ~= "payload" and key ~= "metadata" and key ~= "key" then flat[key] = value end
+  end
+  flat.aggregate_type = event.aggregate_type or aggregate_type
+  flat.aggregate_id = event.aggregate_id or event.key or aggregate_id
+  flat.payload = encode(event.payload == nil and moontide.object() or event.payload, "payload of " .. event.type)
+  if event.metadata ~= nil then
+    flat.metadata = encode(event.metadata, "metadata of " .. event.type)
+  end
+  return flat
+end
+
+--- append(aggregate, id, events[, options]): appends in one transaction and
+-- gives { id, sequence, position, repeated } per event. options.expected: a
+-- sequence number, "none" or "any", judged for the first event.
+function Host:append(aggregate, id, events, options)
+  if type(events) ~= "table" then error("append takes a list of events", 2) end
+  if events.type ~= nil then events = { events } end
+  local list = {}
+  for i, event in ipairs(events) do
+    list[i] = flatten(event, aggregate, id)
+  end
+  if options and options.expected ~= nil and list[1] then
+    list[1].expected = options.expected
+  end
+  return self.core:append(list)
+end
+
+--- undelivered([consumer]): the messages that could not be applied: a list of
+-- { consumer, key, position, status, failures, reason }.
+function Host:undelivered(consumer)
+  local rows = self:query(([[
+    SELECT c.consumer_name AS consumer, u.resolved_key AS key, u.message_position AS position,
+           u.status AS status, u.failure_count AS failures, u.failure_reason AS reason
+      FROM %sCONSUMER_UNDELIVERED_MESSAGES u JOIN %sCONSUMERS c ON c.id = u.consumer_id
+     ORDER BY c.consumer_name, u.message_position, u.partition_no]]):format(self.prefix, self.prefix))
+  if consumer == nil then return rows end
+  local some = {}
+  for _, row in ipairs(rows) do
+    if row.consumer == consumer then some[#some + 1] = row end
+  end
+  return some
+end
+
+--- run(): applies what is there. Raises when a handler failed, unless the
+-- failure was asked for with host:fail. Gives the number of messages applied.
+function Host:run()
+  local applied, failed = self.core:run()
+  if failed > self.failed then
+    self.failed = failed
+    for _, row in ipairs(self:undelivered()) do
+      if row.reason and not row.reason:find(INJECTED, 1, true) then
+        error(("%s could not apply the message at position %d: %s"):format(row.consumer, row.position, row.reason), 2)
+      end
+    end
+  end
+  return applied
+end
+
+--- read(projection[, key]): the state of one read model (nil when there is
+-- none), or all of them as a table by key.
+function Host:read(projection, key)
+  local states = {}
+  for _, model in ipairs(moontide.json.decode(self.core:read(projection, key))) do
+    states[model.key] = model.state
+  end
+  if key ~= nil then return states[key] end
+  return states
+end
+
+--- query(sql, ...): rows of a statement, each a table by column; `?` takes the
+-- values in order.
+function Host:query(sql, ...)
+  local rows = {}
+  for i, row in ipairs(moontide.json.decode(self.core:query(sql, ...))) do
+    rows[i] = copy(row)
+  end
+  return rows
+end
+
+--- advance(duration): moves the host's clock on, by seconds or "30m".
+function Host:advance(duration)
+  self.core:advance(type(duration) == "number" and ("%.6fs"):format(duration) or duration)
+end
+
+--- now(): the host's time as RFC 3339 text.
+function Host:now()
+  return self.core:now()
+end
+
+--- redeliver(): the next batch is committed, its answer is thrown away, the
+-- host reconnects and goes on; then the newest batch is delivered once more.
+-- Nothing may change by it.
+function Host:redeliver()
+  self.core:redeliver()
+end
+
+--- restart(): stops and starts the host; a halted consumer tries again.
+function Host:restart()
+  self.core:restart()
+end
+
+--- fail(consumer, type[, times]): makes the handler fail the next `times`
+-- times (once unless said otherwise).
+function Host:fail(consumer, event_type, times)
+  self.core:fail(consumer, event_type, times or 1)
+end
+
+function Host:close()
+  self.core:close()
+end
+
+--- stream(aggregate, id, events): the events with their stream, for project.
+function testing.stream(aggregate, id, events)
+  local list = {}
+  for i, event in ipairs(events) do
+    list[i] = setmetatable({ aggregate_type = aggregate, aggregate_id = id }, { __index = event })
+  end
+  return list
+end
+
+-- The folder of the application and of the scripts, from a declaration's file.
+local function folders(file)
+  local scripts, app = file:match "^(.*)/[^/]*$", "."
+  if scripts == nil then return nil end
+  local parent, last = scripts:match "^(.*)/([^/]+)$"
+  if parent then app, scripts = parent, last end
+  return app, scripts
+end
+
+--- project(declaration, events): folds a projection without a database and
+-- gives the states by key. It runs the declaration's file in fresh sandboxed
+-- states, more than once, and raises when the results differ.
+function testing.project(declaration, events)
+  local app, scripts
+  if type(declaration) == "table" and type(declaration.file) == "string" then
+    app, scripts = folders(declaration.file)
+  end
+  if app == nil then
+    error("project takes a declaration that a file of the scripts folder returned", 2)
+  end
+  local list = {}
+  for i, event in ipairs(events) do
+    list[i] = flatten(event, event.aggregate_type or "", event.aggregate_id or event.key or "")
+  end
+  local first = core.fold(app, scripts, declaration.name, list)
+  local second = core.fold(app, scripts, declaration.name, list)
+  if first ~= second then
+    error(("projection '%s' gives another result each time: %s and %s"):format(declaration.name, first, second), 2)
+  end
+  local states = {}
+  for _, model in ipairs(moontide.json.decode(first)) do
+    states[model.key] = model.state
+  end
+  return states
+end
+
+return testing
