@@ -417,14 +417,6 @@ enum status settings_from_table(struct lua_State *L, int index,
     return load_end(&load, status, diag);
 }
 
-void settings_move(struct settings *to, struct settings *from)
-{
-    *to = *from;
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        to->names.fill[i].value = to->names.table[i];
-    *from = (struct settings){.database = NULL};
-}
-
 void settings_free(struct settings *settings)
 {
     for (size_t i = 0; settings->grants != NULL && settings->grants[i] != NULL;

@@ -14,7 +14,8 @@
 
 struct lua_State;
 
-/** Owned by the caller; settings_free. Strings are copies. */
+/** Owned by the caller; settings_free. Strings are copies. Never moved or
+ * copied: the names point into themselves. */
 struct settings {
     char *app_dir;     /* folder that relative paths start from */
     char *config_path; /* NULL: there is no file, all is default */
@@ -56,10 +57,6 @@ enum status settings_load(const struct settings_source *source,
 enum status settings_from_table(struct lua_State *L, int index,
                                 const char *app_dir, struct settings *settings,
                                 struct diag *diag) MUST_CHECK;
-
-/** Moves the settings to another place and leaves `from` empty. They must not
- * be copied: the names point into themselves. */
-void settings_move(struct settings *to, struct settings *from);
 
 void settings_free(struct settings *settings);
 

@@ -366,20 +366,6 @@ static void values_are_printed_with_origin_and_without_password(void **state)
     settings_free(&settings);
 }
 
-static void moved_settings_keep_their_table_names(void **state)
-{
-    struct settings first;
-    struct settings second;
-
-    (void)state;
-    load(&first);
-    settings_move(&second, &first);
-    assert_null(first.database);
-    assert_ptr_equal(second.names.fill[TABLE_CONSUMERS].value,
-                     second.names.table[TABLE_CONSUMERS]);
-    settings_free(&second);
-}
-
 #define IN_FOLDER(test)                                                        \
     cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
@@ -401,7 +387,6 @@ int main(void)
         IN_FOLDER(tables_take_the_prefix_and_aggregates_do_not),
         IN_FOLDER(bad_table_names_name_the_file),
         IN_FOLDER(values_are_printed_with_origin_and_without_password),
-        IN_FOLDER(moved_settings_keep_their_table_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
