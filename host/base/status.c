@@ -68,7 +68,7 @@ enum status diag_set(struct diag *diag, enum status status, const char *format,
 enum status diag_wrap(struct diag *diag, const char *format, ...)
 {
     char context[DIAG_MESSAGE_SIZE];
-    char text[2 * DIAG_MESSAGE_SIZE];
+    char text[2 * DIAG_MESSAGE_SIZE + 2];
     va_list args;
 
     if (diag == NULL)
