@@ -217,12 +217,13 @@ static enum status check_arguments(const struct cli *cli, struct diag *diag)
                 return STATUS_OK;
         }
         near = text_nearest(cli->args[0], verb->words);
+        if (near != NULL)
+            return diag_set(diag, STATUS_USAGE,
+                            "%s does not know '%.200s'; did you mean '%s'?",
+                            verb->name, cli->args[0], near);
         return diag_set(diag, STATUS_USAGE,
-                        "%s does not know '%.200s'%s%s%s: moontide %s %s",
-                        verb->name, cli->args[0],
-                        near != NULL ? "; did you mean '" : "",
-                        near != NULL ? near : "", near != NULL ? "'?" : "",
-                        verb->name, verb->arguments);
+                        "%s does not know '%.200s': moontide %s %s", verb->name,
+                        cli->args[0], verb->name, verb->arguments);
     }
     return STATUS_OK;
 }

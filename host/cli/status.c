@@ -255,7 +255,7 @@ static void print_report(struct cli *cli, const struct status_report *report)
     if (report->nconsumers > 0)
         print_consumers(cli, report);
     else
-        fputs("no consumer is declared\n", cli->out);
+        fputs("no consumer\n", cli->out);
     print_failures(cli, report);
 }
 
