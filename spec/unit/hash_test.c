@@ -44,6 +44,15 @@ static void hashes_follow_the_published_vectors(void **state)
                 UINT64_C(0x85944171F73967E8));
 }
 
+static void the_wide_hash_reads_bytes_as_unsigned(void **state)
+{
+    (void)state;
+    assert_true(hash_fnv1a64(TEXT_LITERAL("caf\xC3\xA9-42")) ==
+                UINT64_C(0xC6634A8C56E06A4E));
+    assert_true(hash_fnv1a64(TEXT_LITERAL("\xE6\x97\xA5\xE6\x9C\xAC-7")) ==
+                UINT64_C(0xDAA0CE2D25B47CD9));
+}
+
 static void every_partition_is_within_the_count(void **state)
 {
     (void)state;
@@ -62,6 +71,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(partitions_follow_the_reference_vectors),
         cmocka_unit_test(hashes_follow_the_published_vectors),
+        cmocka_unit_test(the_wide_hash_reads_bytes_as_unsigned),
         cmocka_unit_test(every_partition_is_within_the_count),
     };
 

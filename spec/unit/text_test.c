@@ -136,7 +136,7 @@ static void a_typing_error_finds_the_word(void **state)
 
 static void a_word_far_from_all_finds_none(void **state)
 {
-    static const char *const keys[] = {"database", "a", "no", NULL};
+    static const char *const keys[] = {"database", "a", "no", "poll", NULL};
     static const char *const none[] = {NULL};
     char longest[200];
 
@@ -144,6 +144,7 @@ static void a_word_far_from_all_finds_none(void **state)
     assert_null(text_nearest("kitchen", keys));
     assert_null(text_nearest("", keys));
     assert_null(text_nearest("b", keys));
+    assert_null(text_nearest("ball", keys)); /* half of a short word */
     assert_null(text_nearest("database", none));
     memset(longest, 'd', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
