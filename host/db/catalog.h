@@ -23,8 +23,8 @@ struct catalog_name {
 
 /** Fills every statement of the dialect. `names` ends with {NULL, NULL}. */
 enum status catalog_open(const char *dialect, const struct catalog_name *names,
-                         struct catalog **catalog, struct diag *diag)
-    MUST_CHECK;
+                         struct catalog **catalog,
+                         struct diag *diag) MUST_CHECK;
 void catalog_close(struct catalog *catalog);
 
 /** Never NULL. Lives as long as the catalog. */
@@ -45,7 +45,8 @@ struct catalog_script {
  * them; NULL for a dialect that has none. */
 const struct catalog_script *catalog_scripts(const char *dialect,
                                              size_t *count);
-/** The raw text of a statement, for per-table statements. */
+/** The text of a statement with its placeholders, for per-table statements; the
+ * comment at its top is left out. */
 struct text catalog_raw(const char *dialect, enum sql_statement statement);
 
 #endif

@@ -324,6 +324,7 @@ static bool roll_back(struct db_session *session)
     /* some errors end the transaction by themselves */
     if (!in_transaction(session))
         return true;
+    session->origin = DB_HOST; /* it may be a script's statement that failed */
     (void)sqlite3_exec(session->handle, "ROLLBACK", NULL, NULL, NULL);
     return !in_transaction(session);
 }

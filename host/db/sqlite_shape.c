@@ -2,6 +2,13 @@
 
 #define DECIMAL_DIGITS_MAX 18 /* what a 64-bit integer always holds */
 
+/*
+ * Tables keep their rowid. Measured with keyed updates of 100,000 rows: without
+ * it rows of 300 bytes are about 15 % faster, rows of 1,600 bytes more than
+ * four times slower, because they no longer fit into the index's pages. How
+ * large a state gets is the script's business.
+ */
+
 /* --- from a shape to DDL ------------------------------------------------- */
 
 static const char *type_of(enum db_kind kind)
