@@ -259,6 +259,22 @@ static enum status not_json(struct text line, struct diag *diag)
     return diag_wrap(diag, "not JSON");
 }
 
+/* The one value of a checked line. Its end is known without a walk. */
+static struct json_value value_of(struct text line)
+{
+    struct text raw = line;
+
+    while (strchr(" \t\r", raw.data[0]) != NULL) {
+        raw.data++;
+        raw.len--;
+    }
+    if (raw.data[0] != '{')
+        return json_first(raw);
+    while (raw.data[raw.len - 1] != '}')
+        raw.len--;
+    return (struct json_value){JSON_OBJECT, raw};
+}
+
 enum status ndjson_event_read(struct text line, struct arena *arena,
                               struct buffer *scratch,
                               struct append_event *event, struct diag *diag)
@@ -266,10 +282,10 @@ enum status ndjson_event_read(struct text line, struct arena *arena,
     struct line_reader reader = {arena, scratch, event, diag};
     struct json_value object;
 
-    *event = (struct append_event){.expect = APPEND_ANY};
+    *event = (struct append_event){.expect = APPEND_ANY, .checked = true};
     if (json_check(line, NULL, diag) != STATUS_OK)
         return not_json(line, diag);
-    object = json_first(line);
+    object = value_of(line);
     if (object.kind != JSON_OBJECT)
         return diag_set(diag, STATUS_INVALID,
                         "each line must be an object, not %s",

@@ -18,6 +18,7 @@ struct append_event {
     struct text type;           /* 1 to 255 characters, no NUL */
     struct text payload;        /* any JSON value */
     struct text metadata;       /* a JSON object, or NULL data */
+    bool checked;               /* both passed json_check already */
     int revision;               /* 0 unless given */
     bool has_id;
     struct uuid id; /* a UUIDv7 is made when the writer brought none */
@@ -43,8 +44,8 @@ struct append_options {
 };
 
 /**
- * Writes `count` events. Set-based: the number of round trips does not depend
- * on `count`.
+ * Writes `count` events. Set-based: the number of round trips depends on how
+ * many aggregate types there are, not on `count`.
  * INVALID: a field breaks its rule (too long, NUL, not JSON: with offset).
  * REFUSED: expected sequence differs (message has both numbers), or an id is
  * there with other content. CONFLICT: lost a race.

@@ -17,6 +17,7 @@ struct append_stream {
     size_t table;
     int partition;
     int64_t last; /* sequence number of its last event, -1: none */
+    bool read;    /* `last` was read from the table */
 };
 
 /** What happens to one event of the call. */

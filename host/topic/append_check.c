@@ -1,5 +1,6 @@
 #include "topic/append.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "topic/message.h"
 
@@ -40,17 +41,27 @@ static enum status check_size(const char *field, struct text text,
     return STATUS_OK;
 }
 
-static enum status check_json(const char *field, struct text text,
+static enum status check_json(const char *field, struct text text, bool checked,
                               int64_t limit, struct diag *diag)
 {
     enum status status = check_size(field, text, limit, diag);
 
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || checked)
         return status;
     status = json_check(text, NULL, diag);
     if (status != STATUS_OK)
         return diag_wrap(diag, "%s is not valid JSON", field);
     return STATUS_OK;
+}
+
+/* Of checked text; json_first would look for the end of the value. */
+static bool is_object(struct text json)
+{
+    size_t i = 0;
+
+    while (i < json.len && memchr(" \t\n\r", json.data[i], 4) != NULL)
+        i++;
+    return i < json.len && json.data[i] == '{';
 }
 
 static enum status check_documents(const struct append_event *event,
@@ -60,13 +71,15 @@ static enum status check_documents(const struct append_event *event,
 
     if (event->payload.data == NULL)
         return diag_set(diag, STATUS_INVALID, "payload is missing");
-    status = check_json("payload", event->payload, payload_limit, diag);
+    status = check_json("payload", event->payload, event->checked,
+                        payload_limit, diag);
     if (status != STATUS_OK || event->metadata.data == NULL)
         return status;
-    status = check_json("metadata", event->metadata, payload_limit, diag);
+    status = check_json("metadata", event->metadata, event->checked,
+                        payload_limit, diag);
     if (status != STATUS_OK)
         return status;
-    if (json_first(event->metadata).kind != JSON_OBJECT)
+    if (!is_object(event->metadata))
         return diag_set(diag, STATUS_INVALID, "metadata is not a JSON object");
     return STATUS_OK;
 }
@@ -97,8 +110,8 @@ enum status append_check(const struct append_event *event,
                         "; sequence numbers start at 0 (\"none\" means that "
                         "the stream has no event yet)",
                         event->expected);
-    if (event->has_occurred_at && (event->occurred_at < MESSAGE_TIME_MIN ||
-                                   event->occurred_at > MESSAGE_TIME_MAX))
+    if (event->has_occurred_at &&
+        (event->occurred_at < CLOCK_MIN || event->occurred_at > CLOCK_MAX))
         return diag_set(diag, STATUS_INVALID,
                         "occurred_at lies outside of the years 0 to 9999");
     return check_documents(event, payload_limit, diag);

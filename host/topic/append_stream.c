@@ -89,29 +89,28 @@ static enum status read_rows(struct append_call *call, struct db_rows *rows,
     }
 }
 
-/* One statement for all streams of one table. */
-static enum status read_ends(struct append_call *call, size_t table,
+/* One statement for all streams that share the type of stream `first`. */
+static enum status read_ends(struct append_call *call, size_t first,
+                             struct text *ids, size_t *places,
                              struct diag *diag)
 {
-    struct arena *arena = &call->store->scratch;
-    struct text *types = arena_alloc(arena, call->nstreams * sizeof(*types));
-    struct text *ids = arena_alloc(arena, call->nstreams * sizeof(*ids));
-    size_t *places = arena_alloc(arena, call->nstreams * sizeof(*places));
+    struct text type = call->streams[first].aggregate_type;
+    size_t table = call->streams[first].table;
     struct db_value params[2];
     struct db_rows *rows;
     size_t count = 0;
     enum status status;
 
-    for (size_t i = 0; i < call->nstreams; i++) {
-        if (call->streams[i].table != table)
+    for (size_t i = first; i < call->nstreams; i++) {
+        struct append_stream *stream = &call->streams[i];
+
+        if (stream->read || !text_equal(stream->aggregate_type, type))
             continue;
-        types[count] = call->streams[i].aggregate_type;
-        ids[count] = call->streams[i].aggregate_id;
+        stream->read = true;
+        ids[count] = stream->aggregate_id;
         places[count++] = i;
     }
-    if (count == 0)
-        return STATUS_OK;
-    params[0] = db_texts(types, count);
+    params[0] = db_text_value(type);
     params[1] = db_texts(ids, count);
     status = db_query(call->db, &call->store->tables[table].streams, params, 2,
                       &rows, diag);
@@ -120,6 +119,24 @@ static enum status read_ends(struct append_call *call, size_t table,
     status = read_rows(call, rows, places, count, diag);
     db_rows_close(rows);
     return status;
+}
+
+static enum status read_all_ends(struct append_call *call, struct diag *diag)
+{
+    struct arena *arena = &call->store->scratch;
+    struct text *ids = arena_alloc(arena, call->nstreams * sizeof(*ids));
+    size_t *places = arena_alloc(arena, call->nstreams * sizeof(*places));
+
+    for (size_t i = 0; i < call->nstreams; i++) {
+        enum status status;
+
+        if (call->streams[i].read)
+            continue;
+        status = read_ends(call, i, ids, places, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
 }
 
 static enum status refuse(struct append_call *call, size_t index,
@@ -166,11 +183,9 @@ enum status append_stream_number(struct append_call *call, struct diag *diag)
     enum status status;
 
     group_by_stream(call);
-    for (size_t t = 0; t < call->store->ntables; t++) {
-        status = read_ends(call, t, diag);
-        if (status != STATUS_OK)
-            return status;
-    }
+    status = read_all_ends(call, diag);
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < call->count; i++) {
         struct append_stream *stream;
 

@@ -15,10 +15,6 @@
 #define MESSAGE_KEY_MAX  255
 #define MESSAGE_TYPE_MAX 255
 
-/** The times that every database and text form can carry: years 0 to 9999. */
-#define MESSAGE_TIME_MIN (INT64_C(-62167219200) * 1000000)
-#define MESSAGE_TIME_MAX (INT64_C(253402300799) * 1000000 + 999999)
-
 /** Slices live in the arena of the page (or the undelivered copy). */
 struct message {
     int64_t position;

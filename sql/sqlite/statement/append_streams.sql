@@ -1,13 +1,10 @@
--- Sequence number of the last event of each stream, NULL when it has none.
--- ?1 aggregate types  ?2 aggregate ids, one of each per stream
--- Gives: place of the stream in the arrays (from 0), sequence number.
-WITH stream_types AS MATERIALIZED (
-    SELECT key AS place, value AS aggregate_type FROM json_each(?1)
-)
+-- Sequence number of the last event of streams of one aggregate type, NULL
+-- where there is none.
+-- ?1 aggregate type  ?2 aggregate ids
+-- Gives: place of the id in the array (from 0), sequence number.
 SELECT ids.key,
        (SELECT max(e.sequence_no)
           FROM ${event_store_table} AS e
-         WHERE e.aggregate_type = stream_types.aggregate_type
+         WHERE e.aggregate_type = ?1
            AND e.aggregate_id = ids.value)
   FROM json_each(?2) AS ids
- CROSS JOIN stream_types ON stream_types.place = ids.key
