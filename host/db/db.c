@@ -2,27 +2,10 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "db/driver.h"
-#include "db/queue.h"
+#include "db/db_core.h"
 #include "db/url.h"
 
 static const struct db_driver *const drivers[] = {&db_sqlite_driver};
-
-struct db {
-    const struct db_driver *driver;
-    struct db_session *session;
-    struct buffer url_shown;
-
-    bool in_transaction;
-    int depth; /* open savepoints */
-    bool lost;
-    bool doomed; /* `failure` is the answer to every call */
-    struct diag failure;
-    int64_t failed_tag;
-
-    struct queue queue;
-    struct diag unseen; /* when the caller gave no diag */
-};
 
 struct db_sql db_sql_make(struct text text, enum db_origin origin)
 {
@@ -128,10 +111,15 @@ int64_t db_round_trips(const struct db *db)
     return db->driver->round_trips(db->session);
 }
 
+void db_deadline(struct db *db, int64_t at_us)
+{
+    db->driver->deadline(db->session, at_us);
+}
+
 /* --- sticky failure ------------------------------------------------------ */
 
 /* Whether a call may go to the database at all. */
-static enum status ready(struct db *db, struct diag *diag)
+enum status db_core_ready(struct db *db, struct diag *diag)
 {
     if (db->lost)
         return diag_set(diag, STATUS_LOST,
@@ -145,7 +133,7 @@ static enum status ready(struct db *db, struct diag *diag)
 }
 
 /* The failure of a call becomes the transaction's. */
-static enum status settle(struct db *db, enum status status, struct diag *diag)
+enum status db_core_settle(struct db *db, enum status status, struct diag *diag)
 {
     if (status == STATUS_OK)
         return STATUS_OK;
@@ -160,7 +148,7 @@ static enum status settle(struct db *db, enum status status, struct diag *diag)
 }
 
 /* A place for the driver's words, so that a failure can be kept. */
-static struct diag *diag_of(struct db *db, struct diag *diag)
+struct diag *db_core_diag(struct db *db, struct diag *diag)
 {
     return diag != NULL ? diag : &db->unseen;
 }
@@ -178,13 +166,13 @@ static enum status send_queue(struct db *db, enum db_end end, struct diag *diag)
     if (status != STATUS_OK && failed < count && !db->doomed)
         db->failed_tag = items[failed].tag;
     queue_sent(&db->queue);
-    return settle(db, status, diag);
+    return db_core_settle(db, status, diag);
 }
 
 /* Before a statement that goes out at once. */
-static enum status prepare(struct db *db, struct diag *diag)
+enum status db_core_prepare(struct db *db, struct diag *diag)
 {
-    enum status status = ready(db, diag);
+    enum status status = db_core_ready(db, diag);
 
     return status == STATUS_OK ? send_queue(db, DB_END_NONE, diag) : status;
 }
@@ -200,18 +188,18 @@ static enum status begin(struct db *db, bool write, struct diag *diag)
 {
     enum status status;
 
-    diag = diag_of(db, diag);
+    diag = db_core_diag(db, diag);
     if (db->in_transaction)
-        return settle(
+        return db_core_settle(
             db,
             diag_set(diag, STATUS_PERMANENT, "a transaction is open already"),
             diag);
-    status = ready(db, diag);
+    status = db_core_ready(db, diag);
     if (status == STATUS_OK)
         status = db->driver->begin(db->session, write, diag);
     if (status == STATUS_OK)
         db->in_transaction = true;
-    return settle(db, status, diag);
+    return db_core_settle(db, status, diag);
 }
 
 enum status db_begin(struct db *db, struct diag *diag)
@@ -232,9 +220,9 @@ static enum status outside(const char *what, struct diag *diag)
 
 enum status db_commit(struct db *db, int64_t *failed_tag, struct diag *diag)
 {
-    enum status status = ready(db, diag_of(db, diag));
+    enum status status = db_core_ready(db, db_core_diag(db, diag));
 
-    diag = diag_of(db, diag);
+    diag = db_core_diag(db, diag);
     if (status == STATUS_OK && !db->in_transaction)
         status = outside("commit", diag);
     if (status == STATUS_OK)
@@ -266,16 +254,16 @@ enum status db_savepoint(struct db *db, struct diag *diag)
 {
     enum status status;
 
-    diag = diag_of(db, diag);
+    diag = db_core_diag(db, diag);
     if (!db->in_transaction && !db->lost)
         return outside("savepoint", diag);
-    status = prepare(db, diag);
+    status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;
     status = db->driver->savepoint(db->session, db->depth + 1, diag);
     if (status == STATUS_OK)
         db->depth++;
-    return settle(db, status, diag);
+    return db_core_settle(db, status, diag);
 }
 
 enum status db_rollback_to(struct db *db, struct diag *diag)
@@ -283,17 +271,17 @@ enum status db_rollback_to(struct db *db, struct diag *diag)
     bool was_doomed = db->doomed;
     enum status status;
 
-    diag = diag_of(db, diag);
+    diag = db_core_diag(db, diag);
     if (db->lost)
-        return ready(db, diag);
+        return db_core_ready(db, diag);
     if (db->depth == 0)
         return outside("rollback to a savepoint", diag);
     queue_clear(&db->queue);
     status = db->driver->rollback_to(db->session, db->depth, diag);
     if (status != STATUS_OK) {
         /* the first failure tells more than "no such savepoint" */
-        (void)settle(db, status, diag);
-        return was_doomed ? ready(db, diag) : status;
+        (void)db_core_settle(db, status, diag);
+        return was_doomed ? db_core_ready(db, diag) : status;
     }
     /* while the transaction is doomed no savepoint can be set, so the failure
      * always came after the innermost one */
@@ -307,8 +295,8 @@ enum status db_release(struct db *db, struct diag *diag)
 {
     enum status status;
 
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
+    diag = db_core_diag(db, diag);
+    status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;
     if (db->depth == 0)
@@ -316,7 +304,7 @@ enum status db_release(struct db *db, struct diag *diag)
     status = db->driver->release(db->session, db->depth, diag);
     if (status == STATUS_OK)
         db->depth--;
-    return settle(db, status, diag);
+    return db_core_settle(db, status, diag);
 }
 
 /* --- statements ---------------------------------------------------------- */
@@ -327,155 +315,21 @@ enum status db_execute(struct db *db, const struct db_sql *sql,
 {
     enum status status;
 
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
+    diag = db_core_diag(db, diag);
+    status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;
     queue_skip(&db->queue);
     status = db->driver->execute(db->session, sql, params, nparams, affected,
                                  diag);
-    return settle(db, status, diag);
-}
-
-enum status db_query(struct db *db, const struct db_sql *sql,
-                     const struct db_value *params, size_t nparams,
-                     struct db_rows **rows, struct diag *diag)
-{
-    enum status status;
-
-    *rows = NULL;
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
-    if (status != STATUS_OK)
-        return status;
-    if (sql->origin == DB_SCRIPT) /* INSERT ... RETURNING is a query, too */
-        queue_skip(&db->queue);
-    status = db->driver->query(db->session, sql, params, nparams, rows, diag);
-    if (status == STATUS_OK)
-        (*rows)->db = db;
-    return settle(db, status, diag);
-}
-
-enum status db_rows_mismatch_error(const struct db_rows *rows,
-                                   struct diag *diag)
-{
-    return diag_set(diag, STATUS_PERMANENT,
-                    "column \"%s\" of the result does not hold %s",
-                    rows->driver->column_name(rows, rows->mismatch_column),
-                    rows->mismatch_wanted);
-}
-
-enum status db_next(struct db_rows *rows, bool *more, struct diag *diag)
-{
-    struct db *db = rows->db;
-    enum status status;
-
-    *more = false;
-    diag = diag_of(db, diag);
-    if (rows->mismatch) {
-        status = db_rows_mismatch_error(rows, diag);
-        rows->mismatch = false;
-        return settle(db, status, diag);
-    }
-    status = ready(db, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = rows->driver->next(rows, more, diag);
-    return status == STATUS_OK ? STATUS_OK : settle(db, status, diag);
-}
-
-void db_rows_close(struct db_rows *rows)
-{
-    if (rows == NULL)
-        return;
-    /* nobody asked for the next row: the transaction must not go on with a
-     * zero that was never in the database */
-    if (rows->mismatch)
-        (void)settle(rows->db, db_rows_mismatch_error(rows, &rows->db->unseen),
-                     &rows->db->unseen);
-    rows->driver->rows_close(rows);
-}
-
-size_t db_columns(const struct db_rows *rows)
-{
-    return rows->driver->columns(rows);
-}
-
-const char *db_column_name(const struct db_rows *rows, size_t column)
-{
-    return rows->driver->column_name(rows, column);
-}
-
-enum db_type db_column_type(const struct db_rows *rows, size_t column)
-{
-    return rows->driver->column_type(rows, column);
-}
-
-bool db_is_null(const struct db_rows *rows, size_t column)
-{
-    return rows->driver->column_type(rows, column) == DB_NULL;
-}
-
-int64_t db_get_int64(struct db_rows *rows, size_t column)
-{
-    return rows->driver->get_int64(rows, column);
-}
-
-double db_get_double(struct db_rows *rows, size_t column)
-{
-    return rows->driver->get_double(rows, column);
-}
-
-bool db_get_bool(struct db_rows *rows, size_t column)
-{
-    return rows->driver->get_bool(rows, column);
-}
-
-struct text db_get_text(struct db_rows *rows, size_t column)
-{
-    return rows->driver->get_text(rows, column);
-}
-
-int64_t db_get_timestamp(struct db_rows *rows, size_t column)
-{
-    return rows->driver->get_timestamp(rows, column);
-}
-
-struct uuid db_get_uuid(struct db_rows *rows, size_t column)
-{
-    return rows->driver->get_uuid(rows, column);
-}
-
-enum status db_query_int64(struct db *db, const struct db_sql *sql,
-                           const struct db_value *params, size_t nparams,
-                           int64_t *value, bool *found, struct diag *diag)
-{
-    struct db_rows *rows;
-    enum status status;
-    bool more;
-
-    *value = 0;
-    *found = false;
-    status = db_query(db, sql, params, nparams, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = db_next(rows, &more, diag);
-    if (status == STATUS_OK && more && !db_is_null(rows, 0)) {
-        *value = db_get_int64(rows, 0);
-        *found = true;
-    }
-    /* also what a wrong type, or an error after the row, is reported by */
-    if (status == STATUS_OK && more)
-        status = db_next(rows, &more, diag);
-    db_rows_close(rows);
-    return status;
+    return db_core_settle(db, status, diag);
 }
 
 /* --- queue --------------------------------------------------------------- */
 
 static enum status may_queue(struct db *db, struct diag *diag)
 {
-    enum status status = ready(db, diag);
+    enum status status = db_core_ready(db, diag);
 
     if (status == STATUS_OK && !db->in_transaction)
         return outside("a statement was queued", diag);
@@ -507,7 +361,7 @@ enum status db_queue_bulk(struct db *db, enum db_bulk what,
 
 enum status db_flush(struct db *db, int64_t *failed_tag, struct diag *diag)
 {
-    enum status status = prepare(db, diag_of(db, diag));
+    enum status status = db_core_prepare(db, db_core_diag(db, diag));
 
     if (failed_tag != NULL)
         *failed_tag = db->failed_tag;
@@ -561,24 +415,24 @@ enum status db_lookup(struct db *db, const struct db_table *table,
     struct lookup_call call = {.fn = fn, .arg = arg, .db = db};
     enum status status;
 
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
+    diag = db_core_diag(db, diag);
+    status = db_core_prepare(db, diag);
     if (status != STATUS_OK || nkeys == 0)
         return status;
     status = db->driver->lookup(db->session, table, keys, nkeys, lookup_row,
                                 &call, diag);
-    return call.refused ? status : settle(db, status, diag);
+    return call.refused ? status : db_core_settle(db, status, diag);
 }
 
 enum status db_now(struct db *db, int64_t *now_us, struct diag *diag)
 {
     enum status status;
 
-    diag = diag_of(db, diag);
-    status = ready(db, diag);
+    diag = db_core_diag(db, diag);
+    status = db_core_ready(db, diag);
     if (status != STATUS_OK)
         return status;
-    return settle(db, db->driver->now(db->session, now_us, diag), diag);
+    return db_core_settle(db, db->driver->now(db->session, now_us, diag), diag);
 }
 
 enum status db_script(struct db *db, struct text script, enum db_origin origin,
@@ -586,54 +440,11 @@ enum status db_script(struct db *db, struct text script, enum db_origin origin,
 {
     enum status status;
 
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
+    diag = db_core_diag(db, diag);
+    status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;
     queue_skip(&db->queue);
     status = db->driver->script(db->session, script, origin, diag);
-    return settle(db, status, diag);
-}
-
-enum status db_create_table(struct db *db, const struct db_shape *shape,
-                            struct diag *diag)
-{
-    enum status status;
-
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
-    if (status != STATUS_OK)
-        return status;
-    queue_skip(&db->queue);
-    status = db->driver->create_table(db->session, shape, diag);
-    return settle(db, status, diag);
-}
-
-enum status db_describe_table(struct db *db, const char *name,
-                              struct arena *arena, struct db_shape *shape,
-                              bool *exists, struct diag *diag)
-{
-    enum status status;
-
-    *exists = false;
-    diag = diag_of(db, diag);
-    status = prepare(db, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = db->driver->describe_table(db->session, name, arena, shape, exists,
-                                        diag);
-    return settle(db, status, diag);
-}
-
-void db_print_table(const struct db *db, const struct db_shape *shape,
-                    struct buffer *out)
-{
-    db->driver->print_table(shape, out);
-}
-
-const char *db_column_fits(const struct db *db,
-                           const struct db_shape_column *wanted,
-                           const struct db_shape_column *actual)
-{
-    return db->driver->column_fits(wanted, actual);
+    return db_core_settle(db, status, diag);
 }

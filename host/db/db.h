@@ -13,7 +13,7 @@
  * Statuses of every call below: OK; CONFLICT (run the transaction again);
  * LOST (the connection is gone: db_reopen; a COMMIT in flight is unknown);
  * UNIQUE (diag.constraint); PERMANENT (all else, with the server's message);
- * FAILED (somebody interrupted the statement).
+ * FAILED (the statement ran past db_deadline).
  */
 #ifndef HOST_DB_DB_H
 #define HOST_DB_DB_H
@@ -71,6 +71,9 @@ unsigned db_abilities(const struct db *db);    /* enum db_can bits */
 const char *db_url_shown(const struct db *db); /* without the password */
 /** Driver-made counter of round trips (SQLite: statements run). */
 int64_t db_round_trips(const struct db *db);
+/** A statement that still runs at `at_us` (clock_monotonic) is interrupted and
+ * FAILED, so that a script's endless query ends. 0 takes the limit away. */
+void db_deadline(struct db *db, int64_t at_us);
 
 /* --- transactions ------------------------------------------------------- */
 

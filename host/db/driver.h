@@ -70,6 +70,7 @@ struct db_driver {
     enum status (*now)(struct db_session *session, int64_t *now_us,
                        struct diag *diag);
     int64_t (*round_trips)(const struct db_session *session);
+    void (*deadline)(struct db_session *session, int64_t at_us);
 
     enum status (*create_table)(struct db_session *session,
                                 const struct db_shape *shape,

@@ -14,10 +14,10 @@
 struct db;
 
 enum db_kind {
-    DB_KIND_KEY,     /* 255 characters, compared byte by byte */
-    DB_KIND_TEXT,    /* 255 characters; exact comparison */
+    DB_KIND_KEY,      /* 255 characters, compared byte by byte */
+    DB_KIND_TEXT,     /* 255 characters; exact comparison */
     DB_KIND_DOCUMENT, /* text of any size (JSON, long text) */
-    DB_KIND_INTEGER, /* 64 bits */
+    DB_KIND_INTEGER,  /* 64 bits */
     DB_KIND_DOUBLE,
     DB_KIND_DECIMAL, /* precision, scale */
     DB_KIND_BOOLEAN,
@@ -36,8 +36,8 @@ struct db_shape_column {
     int scale;
     bool not_null;
     bool primary;
-    bool indexed; /* wants an index idx_<table>_<column> */
-    bool unique;  /* ... a unique one; describe: has one of its own */
+    bool indexed;         /* wants an index idx_<table>_<column> */
+    bool unique;          /* ... a unique one; describe: has one of its own */
     const char *declared; /* describe: the type as the database names it */
 };
 

@@ -3,235 +3,19 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define URL_PREFIX  "sqlite:"
 #define MEMORY_PATH ":memory:"
 
-/*
- * The log may grow to 64 MB before it is copied back: fewer, longer copies
- * gave appends half as much again. After a copy it is cut to that size, so a
- * long reader's overgrown log does not stay. The page cache is bounded because
- * the host promises a small footprint.
- */
-static const char settings[] = "PRAGMA synchronous = FULL;"
-                               "PRAGMA foreign_keys = ON;"
-                               "PRAGMA temp_store = MEMORY;"
-                               "PRAGMA cache_size = -16384;"
-                               "PRAGMA wal_autocheckpoint = 16000;"
-                               "PRAGMA journal_size_limit = 67108864;";
+#define DEADLINE_STEPS 20000 /* of SQLite's machine between two looks */
 
 static bool accepts(const char *url)
 {
     return strncmp(url, URL_PREFIX, strlen(URL_PREFIX)) == 0;
 }
 
-/* --- the file ------------------------------------------------------------ */
-
-static enum status gone(const struct db_session *session, const char *suffix,
-                        struct diag *diag)
-{
-    return diag_set(diag, STATUS_PERMANENT,
-                    "the database file %s%s was moved, deleted or replaced "
-                    "while it was open; stop the host, put the file back and "
-                    "start again",
-                    session->path, suffix);
-}
-
-static bool stat_log(const struct db_session *session, struct stat *info)
-{
-    struct buffer path = BUFFER_EMPTY;
-    bool there;
-
-    buffer_printf(&path, "%s-wal", session->path);
-    there = stat(path.data, info) == 0;
-    buffer_free(&path);
-    return there;
-}
-
-/*
- * SQLite goes on writing to files that nobody can find any more and reports
- * success. So a writing transaction looks before and after.
- */
-static enum status check_file(const struct db_session *session,
-                              struct diag *diag)
-{
-    int moved = 0;
-    struct stat info;
-
-    if (session->memory)
-        return STATUS_OK;
-    (void)sqlite3_file_control(session->handle, "main", SQLITE_FCNTL_HAS_MOVED,
-                               &moved);
-    if (moved != 0)
-        return gone(session, "", diag);
-    if (session->wal_inode == 0)
-        return STATUS_OK;
-    if (!stat_log(session, &info) || info.st_ino != session->wal_inode ||
-        info.st_dev != session->wal_device)
-        return gone(session, "-wal", diag);
-    return STATUS_OK;
-}
-
-static void remember_log(struct db_session *session)
-{
-    struct stat info;
-
-    session->wal_inode = 0;
-    if (session->memory || !stat_log(session, &info))
-        return;
-    session->wal_inode = info.st_ino;
-    session->wal_device = info.st_dev;
-}
-
-/* What SQLite would report as "unable to open database file". */
-static enum status check_path(const char *path, bool create, struct diag *diag)
-{
-    struct stat info;
-
-    if (stat(path, &info) == 0) {
-        if (S_ISREG(info.st_mode))
-            return STATUS_OK;
-        return diag_set(diag, STATUS_UNAVAILABLE,
-                        "the database %s cannot be opened: it is not a file",
-                        path);
-    }
-    if (errno != ENOENT)
-        return diag_set(diag, STATUS_UNAVAILABLE,
-                        "the database %s cannot be opened: %s", path,
-                        strerror(errno));
-    if (!create)
-        return diag_set(diag, STATUS_UNAVAILABLE,
-                        "there is no database file %s", path);
-    return STATUS_OK;
-}
-
-static enum status check_folder(const char *path, struct diag *diag)
-{
-    const char *slash = strrchr(path, '/');
-    struct stat info;
-    char *folder;
-    int result;
-
-    if (slash == NULL || slash == path)
-        return STATUS_OK;
-    folder = mem_copy_text(path, (size_t)(slash - path));
-    result = stat(folder, &info);
-    if (result != 0)
-        (void)diag_set(diag, STATUS_UNAVAILABLE,
-                       "the database %s cannot be opened: the folder %s: %s",
-                       path, folder, strerror(errno));
-    mem_free(folder);
-    return result == 0 ? STATUS_OK : STATUS_UNAVAILABLE;
-}
-
 /* --- session ------------------------------------------------------------- */
-
-static enum status run_setting(struct db_session *session, const char *text,
-                               struct diag *diag)
-{
-    int code = sqlite3_exec(session->handle, text, NULL, NULL, NULL);
-
-    return code == SQLITE_OK ? STATUS_OK : sqlite_error(session, code, diag);
-}
-
-static enum status open_handle(struct db_session *session, bool create,
-                               struct diag *diag)
-{
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    enum status status = STATUS_OK;
-    int code;
-
-    if (!session->memory)
-        status = check_folder(session->path, diag);
-    if (status == STATUS_OK && !session->memory)
-        status = check_path(session->path, create, diag);
-    if (status != STATUS_OK)
-        return status;
-    if (create || session->memory)
-        flags |= SQLITE_OPEN_CREATE;
-    code = sqlite3_open_v2(session->path, &session->handle, flags, NULL);
-    if (code != SQLITE_OK) {
-        status = sqlite_error_open(
-            session->path, code,
-            session->handle != NULL ? sqlite3_system_errno(session->handle) : 0,
-            diag);
-        (void)sqlite3_close(session->handle);
-        session->handle = NULL;
-    }
-    return status;
-}
-
-static bool answer_is(struct db_session *session, const char *question,
-                      const char *wanted)
-{
-    sqlite3_stmt *handle = NULL;
-    bool equal = false;
-
-    if (sqlite3_prepare_v2(session->handle, question, -1, &handle, NULL) ==
-            SQLITE_OK &&
-        sqlite3_step(handle) == SQLITE_ROW) {
-        const char *answer = (const char *)sqlite3_column_text(handle, 0);
-
-        equal = answer != NULL && strcmp(answer, wanted) == 0;
-    }
-    sqlite3_finalize(handle);
-    return equal;
-}
-
-static enum status use_log(struct db_session *session, struct diag *diag)
-{
-    enum status status;
-
-    if (session->memory || session->read_only ||
-        answer_is(session, "PRAGMA journal_mode", "wal"))
-        return STATUS_OK;
-    status = run_setting(session, "PRAGMA journal_mode = WAL", diag);
-    if (status != STATUS_OK)
-        return status;
-    if (!answer_is(session, "PRAGMA journal_mode", "wal"))
-        return diag_set(diag, STATUS_PERMANENT,
-                        "%s: a write-ahead log cannot be used there (a network "
-                        "file system?); put the file on a local disk",
-                        session->path);
-    return STATUS_OK;
-}
-
-/* The first read of the schema is what finds a file that is no database. */
-static enum status configure(struct db_session *session, struct diag *diag)
-{
-    enum status status;
-
-    (void)sqlite3_extended_result_codes(session->handle, 1);
-    (void)sqlite3_busy_timeout(session->handle,
-                               (int)((session->busy_timeout + 999) / 1000));
-    (void)sqlite3_db_config(session->handle,
-                            SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-    (void)sqlite3_db_config(session->handle, SQLITE_DBCONFIG_DEFENSIVE, 1,
-                            NULL);
-    status = run_setting(session, "SELECT count(*) FROM sqlite_schema", diag);
-    if (status == STATUS_OK)
-        status = use_log(session, diag);
-    if (status == STATUS_OK)
-        status = run_setting(session, settings, diag);
-    if (status == STATUS_OK && session->read_only)
-        status = run_setting(session, "PRAGMA query_only = ON", diag);
-    /* the mode of the log may just have changed */
-    if (status == STATUS_OK)
-        status = run_setting(session, "SELECT count(*) FROM sqlite_schema",
-                             diag);
-    if (status != STATUS_OK)
-        return status;
-    if (!session->read_only &&
-        sqlite3_db_readonly(session->handle, "main") == 1)
-        return sqlite_error(session, SQLITE_READONLY, diag);
-    (void)sqlite3_set_authorizer(session->handle, sqlite_cache_authorize,
-                                 session);
-    remember_log(session);
-    return STATUS_OK;
-}
 
 static void close_handle(struct db_session *session)
 {
@@ -290,10 +74,11 @@ static enum status connect_file(const struct db_options *options,
     made->memory = strcmp(path, MEMORY_PATH) == 0;
     made->read_only = options->read_only;
     made->busy_timeout = options->busy_timeout;
-    status = open_handle(made, options->create && !options->read_only, diag);
+    status = sqlite_file_open(made, options->create && !options->read_only,
+                              diag);
     if (status == STATUS_OK) {
         keep_full_path(made);
-        status = configure(made, diag);
+        status = sqlite_file_configure(made, diag);
     }
     if (status != STATUS_OK) {
         disconnect(made);
@@ -329,6 +114,22 @@ static bool roll_back(struct db_session *session)
     return !in_transaction(session);
 }
 
+static int past_deadline(void *arg)
+{
+    const struct db_session *session = arg;
+
+    return clock_monotonic() >= session->deadline;
+}
+
+static void set_deadline(struct db_session *session, int64_t at_us)
+{
+    session->deadline = at_us;
+    if (session->handle != NULL)
+        sqlite3_progress_handler(session->handle,
+                                 at_us != 0 ? DEADLINE_STEPS : 0,
+                                 at_us != 0 ? past_deadline : NULL, session);
+}
+
 static enum status reconnect(struct db_session *session, struct diag *diag)
 {
     enum status status;
@@ -340,10 +141,12 @@ static enum status reconnect(struct db_session *session, struct diag *diag)
                         "the database in memory cannot be rolled back");
     }
     close_handle(session);
-    status = open_handle(session, false, diag);
+    status = sqlite_file_open(session, false, diag);
     if (status == STATUS_OK)
-        status = configure(session, diag);
-    if (status != STATUS_OK)
+        status = sqlite_file_configure(session, diag);
+    if (status == STATUS_OK)
+        set_deadline(session, session->deadline);
+    else
         close_handle(session);
     return status;
 }
@@ -351,12 +154,12 @@ static enum status reconnect(struct db_session *session, struct diag *diag)
 static enum status begin(struct db_session *session, bool write,
                          struct diag *diag)
 {
-    enum status status;
+    enum status status = sqlite_file_check(session, diag);
 
+    if (status != STATUS_OK)
+        return status;
     if (write) {
-        status = check_file(session, diag);
-        if (status == STATUS_OK)
-            status = sqlite_statement_run(session, "BEGIN IMMEDIATE", diag);
+        status = sqlite_statement_run(session, "BEGIN IMMEDIATE", diag);
     } else {
         status = sqlite_statement_run(session, "BEGIN", diag);
         /* BEGIN reads nothing; the first SELECT fixes the view */
@@ -379,11 +182,11 @@ static enum status commit(struct db_session *session, struct diag *diag)
     if (!in_transaction(session))
         return rolled_back(diag);
     if (session->writes)
-        status = check_file(session, diag);
+        status = sqlite_file_check(session, diag);
     if (status == STATUS_OK)
         status = sqlite_statement_run(session, "COMMIT", diag);
     if (status == STATUS_OK && session->writes)
-        status = check_file(session, diag);
+        status = sqlite_file_check(session, diag);
     if (status == STATUS_OK)
         session->in_transaction = false;
     return status;
@@ -398,6 +201,45 @@ static enum status run(struct db_session *session,
     if (status != STATUS_OK || end == DB_END_NONE)
         return status;
     return commit(session, diag);
+}
+
+/* Outside of a transaction a statement is one by itself. */
+static enum status execute(struct db_session *session, const struct db_sql *sql,
+                           const struct db_value *params, size_t nparams,
+                           int64_t *affected, struct diag *diag)
+{
+    bool alone = !in_transaction(session);
+    enum status status = alone ? sqlite_file_check(session, diag) : STATUS_OK;
+
+    if (status == STATUS_OK)
+        status = sqlite_statement_execute(session, sql, params, nparams,
+                                          affected, diag);
+    if (status == STATUS_OK && alone)
+        status = sqlite_file_check(session, diag);
+    return status;
+}
+
+static enum status query(struct db_session *session, const struct db_sql *sql,
+                         const struct db_value *params, size_t nparams,
+                         struct db_rows **rows, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (!in_transaction(session))
+        status = sqlite_file_check(session, diag);
+    if (status != STATUS_OK)
+        return status;
+    return sqlite_rows_query(session, sql, params, nparams, rows, diag);
+}
+
+static enum status script(struct db_session *session, struct text text,
+                          enum db_origin origin, struct diag *diag)
+{
+    enum status status = sqlite_file_check(session, diag);
+
+    if (status == STATUS_OK)
+        status = sqlite_statement_script(session, text, origin, diag);
+    return status == STATUS_OK ? sqlite_file_check(session, diag) : status;
 }
 
 static enum status run_numbered(struct db_session *session, const char *what,
@@ -459,12 +301,13 @@ const struct db_driver db_sqlite_driver = {
     .savepoint = savepoint,
     .rollback_to = rollback_to,
     .release = release,
-    .execute = sqlite_statement_execute,
-    .query = sqlite_rows_query,
+    .execute = execute,
+    .query = query,
     .lookup = sqlite_bulk_lookup,
-    .script = sqlite_statement_script,
+    .script = script,
     .now = now,
     .round_trips = round_trips,
+    .deadline = set_deadline,
     .create_table = sqlite_shape_create,
     .describe_table = sqlite_shape_describe,
     .print_table = sqlite_shape_print,

@@ -4,6 +4,7 @@
  * includes this.
  *
  * sqlite.c            session, transactions, the driver's table
+ * sqlite_file.c       opening the file, its settings, noticing its loss
  * sqlite_error.c      SQLite's codes become the host's statuses
  * sqlite_cache.c      prepared statements, what scripts may prepare
  * sqlite_statement.c  parameters, execute, scripts of statements
@@ -63,6 +64,8 @@ struct db_session {
     bool creates;          /* a script of DDL: may create tables */
     const char *denied;    /* what the authorizer refused, or NULL */
 
+    int64_t deadline; /* clock_monotonic; 0: none */
+
     dev_t wal_device; /* identity of the write-ahead log, 0: none */
     ino_t wal_inode;
 
@@ -72,6 +75,18 @@ struct db_session {
     struct buffer arrays;     /* JSON of array parameters */
     int64_t round_trips;
 };
+
+/* --- sqlite_file.c ------------------------------------------------------- */
+
+enum status sqlite_file_open(struct db_session *session, bool create,
+                             struct diag *diag) MUST_CHECK;
+/** The host's settings; what is wrong with the file shows here. UNAVAILABLE
+ * when it is locked. */
+enum status sqlite_file_configure(struct db_session *session,
+                                  struct diag *diag) MUST_CHECK;
+/** PERMANENT when file or log were moved, deleted or replaced. */
+enum status sqlite_file_check(const struct db_session *session,
+                              struct diag *diag) MUST_CHECK;
 
 /* --- sqlite_error.c ------------------------------------------------------ */
 

@@ -104,7 +104,9 @@ enum status sqlite_error(struct db_session *session, int code,
     case SQLITE_CONSTRAINT:
         return constraint(code, message, diag);
     case SQLITE_INTERRUPT:
-        return diag_set(diag, STATUS_FAILED, "the statement was interrupted");
+        return diag_set(diag, STATUS_FAILED,
+                        "the statement ran past its time limit and was "
+                        "interrupted");
     default:
         break;
     }

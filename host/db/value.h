@@ -16,7 +16,7 @@ enum db_type {
     DB_INT64,
     DB_DOUBLE,
     DB_BOOL,
-    DB_TEXT,      /* valid UTF-8 without NUL */
+    DB_TEXT, /* valid UTF-8 without NUL */
     DB_BYTES,
     DB_TIMESTAMP, /* int64 microseconds since 1970, UTC */
     DB_UUID,

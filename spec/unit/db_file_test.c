@@ -242,6 +242,44 @@ static void a_deleted_file_is_an_error_at_begin(void **state)
     assert_says(f, f->path);
 }
 
+static void nothing_is_read_from_or_written_to_a_deleted_file(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql select = sql_of("SELECT count(*) FROM t");
+    struct db_rows *rows;
+
+    run(f, "CREATE TABLE t (a INTEGER) STRICT");
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(db_begin_read(f->db, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(try_run(f, f->db, "INSERT INTO t VALUES (1)"),
+                     STATUS_PERMANENT);
+    assert_int_equal(db_query(f->db, &select, NULL, 0, &rows, &f->diag),
+                     STATUS_PERMANENT);
+    assert_int_equal(
+        db_script(f->db, text_of("CREATE TABLE u (a)"), DB_HOST, &f->diag),
+        STATUS_PERMANENT);
+    assert_says(f, "moved, deleted or replaced");
+}
+
+static void a_file_locked_by_another_program_is_unavailable(void **state)
+{
+    struct fixture *f = *state;
+    sqlite3 *raw;
+
+    db_close(f->db);
+    f->db = NULL;
+    raw = raw_open(f);
+    raw_run(raw, "PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+    expect_open(f, f->url, true, STATUS_UNAVAILABLE,
+                "locked by another program");
+    assert_int_equal(f->diag.status, STATUS_UNAVAILABLE);
+    sqlite3_close(raw);
+    f->db = fixture_connect(f); /* and it is a log's file again */
+    assert_int_equal(number(f, "SELECT journal_mode = 'wal' FROM"
+                               " pragma_journal_mode"),
+                     1);
+}
+
 static void a_file_deleted_inside_a_transaction_fails_the_commit(void **state)
 {
     struct fixture *f = *state;
@@ -342,6 +380,8 @@ int main(void)
         with_database(a_full_database_is_an_error_and_nothing_is_kept),
         with_database(a_write_that_fails_never_looks_like_a_commit),
         with_database(a_deleted_file_is_an_error_at_begin),
+        with_database(nothing_is_read_from_or_written_to_a_deleted_file),
+        with_database(a_file_locked_by_another_program_is_unavailable),
         with_database(a_file_deleted_inside_a_transaction_fails_the_commit),
         with_database(a_file_that_was_replaced_fails_the_commit),
         with_database(a_log_that_was_deleted_fails_the_commit),

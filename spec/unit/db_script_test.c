@@ -1,6 +1,8 @@
 /* What statements of scripts may do, and scripts of several statements. */
 #include "db_support.h"
 
+#include "base/clock.h"
+
 static const char *const forbidden[] = {
     "PRAGMA foreign_keys = OFF",
     "PRAGMA journal_mode",
@@ -84,8 +86,7 @@ static void scripts_may_read_and_write_rows(void **state)
         "INSERT INTO t VALUES (5)",
         "UPDATE t SET a = 6 WHERE a = 5",
         "DELETE FROM t WHERE a = 6",
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-        " LIMIT 3) SELECT count(*) FROM n",
+        "SELECT a FROM t UNION ALL SELECT 2",
         "SELECT json_extract('[1]', '$[0]'), upper('x')",
     };
 
@@ -221,6 +222,24 @@ static void statements_survive_a_change_of_the_schema(void **state)
     }
 }
 
+static void a_statement_past_its_deadline_is_interrupted(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql endless = script_sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        " SELECT count(*) FROM n");
+
+    make_table(f);
+    begin(f);
+    db_deadline(f->db, clock_monotonic() + 20000);
+    assert_int_equal(db_execute(f->db, &endless, NULL, 0, NULL, &f->diag),
+                     STATUS_FAILED);
+    assert_says(f, "time limit");
+    db_deadline(f->db, 0);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_FAILED);
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +254,7 @@ int main(void)
         with_database(a_script_that_fails_keeps_nothing_and_names_its_line),
         with_database(a_script_inside_a_transaction_belongs_to_it),
         with_database(statements_survive_a_change_of_the_schema),
+        with_database(a_statement_past_its_deadline_is_interrupted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

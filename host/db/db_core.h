@@ -1,0 +1,39 @@
+/*
+ * Core -- what db.c, db_rows.c and shape.c share: the connection's state and
+ * the way every call begins and ends. Nobody else sees inside of struct db.
+ */
+#ifndef HOST_DB_DB_CORE_H
+#define HOST_DB_DB_CORE_H
+
+#include "base/buffer.h"
+#include "db/driver.h"
+#include "db/queue.h"
+
+struct db {
+    const struct db_driver *driver;
+    struct db_session *session;
+    struct buffer url_shown;
+
+    bool in_transaction;
+    int depth; /* open savepoints */
+    bool lost;
+    bool doomed; /* `failure` is the answer to every call */
+    struct diag failure;
+    int64_t failed_tag;
+
+    struct queue queue;
+    struct diag unseen; /* when the caller gave no diag */
+};
+
+/** A place for the driver's words, so that a failure can be kept. */
+struct diag *db_core_diag(struct db *db, struct diag *diag);
+/** Whether a call may go to the database at all: LOST, the transaction's
+ * failure, or OK. */
+enum status db_core_ready(struct db *db, struct diag *diag) MUST_CHECK;
+/** The same, and sends the queue: before a statement that goes out at once. */
+enum status db_core_prepare(struct db *db, struct diag *diag) MUST_CHECK;
+/** The failure of a call becomes the transaction's; `diag` holds it. */
+enum status db_core_settle(struct db *db, enum status status,
+                           struct diag *diag);
+
+#endif

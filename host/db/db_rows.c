@@ -1,0 +1,136 @@
+#include "db/db_core.h"
+
+enum status db_query(struct db *db, const struct db_sql *sql,
+                     const struct db_value *params, size_t nparams,
+                     struct db_rows **rows, struct diag *diag)
+{
+    enum status status;
+
+    *rows = NULL;
+    diag = db_core_diag(db, diag);
+    status = db_core_prepare(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (sql->origin == DB_SCRIPT) /* INSERT ... RETURNING is a query, too */
+        queue_skip(&db->queue);
+    status = db->driver->query(db->session, sql, params, nparams, rows, diag);
+    if (status == STATUS_OK)
+        (*rows)->db = db;
+    return db_core_settle(db, status, diag);
+}
+
+enum status db_rows_mismatch_error(const struct db_rows *rows,
+                                   struct diag *diag)
+{
+    return diag_set(diag, STATUS_PERMANENT,
+                    "column \"%s\" of the result does not hold %s",
+                    rows->driver->column_name(rows, rows->mismatch_column),
+                    rows->mismatch_wanted);
+}
+
+enum status db_next(struct db_rows *rows, bool *more, struct diag *diag)
+{
+    struct db *db = rows->db;
+    enum status status;
+
+    *more = false;
+    diag = db_core_diag(db, diag);
+    if (rows->mismatch) {
+        status = db_rows_mismatch_error(rows, diag);
+        rows->mismatch = false;
+        return db_core_settle(db, status, diag);
+    }
+    status = db_core_ready(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = rows->driver->next(rows, more, diag);
+    return status == STATUS_OK ? STATUS_OK : db_core_settle(db, status, diag);
+}
+
+void db_rows_close(struct db_rows *rows)
+{
+    if (rows == NULL)
+        return;
+    /* nobody asked for the next row: the transaction must not go on with a
+     * zero that was never in the database */
+    if (rows->mismatch)
+        (void)db_core_settle(rows->db,
+                             db_rows_mismatch_error(rows, &rows->db->unseen),
+                             &rows->db->unseen);
+    rows->driver->rows_close(rows);
+}
+
+size_t db_columns(const struct db_rows *rows)
+{
+    return rows->driver->columns(rows);
+}
+
+const char *db_column_name(const struct db_rows *rows, size_t column)
+{
+    return rows->driver->column_name(rows, column);
+}
+
+enum db_type db_column_type(const struct db_rows *rows, size_t column)
+{
+    return rows->driver->column_type(rows, column);
+}
+
+bool db_is_null(const struct db_rows *rows, size_t column)
+{
+    return rows->driver->column_type(rows, column) == DB_NULL;
+}
+
+int64_t db_get_int64(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_int64(rows, column);
+}
+
+double db_get_double(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_double(rows, column);
+}
+
+bool db_get_bool(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_bool(rows, column);
+}
+
+struct text db_get_text(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_text(rows, column);
+}
+
+int64_t db_get_timestamp(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_timestamp(rows, column);
+}
+
+struct uuid db_get_uuid(struct db_rows *rows, size_t column)
+{
+    return rows->driver->get_uuid(rows, column);
+}
+
+enum status db_query_int64(struct db *db, const struct db_sql *sql,
+                           const struct db_value *params, size_t nparams,
+                           int64_t *value, bool *found, struct diag *diag)
+{
+    struct db_rows *rows;
+    enum status status;
+    bool more;
+
+    *value = 0;
+    *found = false;
+    status = db_query(db, sql, params, nparams, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db_next(rows, &more, diag);
+    if (status == STATUS_OK && more && !db_is_null(rows, 0)) {
+        *value = db_get_int64(rows, 0);
+        *found = true;
+    }
+    /* also what a wrong type, or an error after the row, is reported by */
+    if (status == STATUS_OK && more)
+        status = db_next(rows, &more, diag);
+    db_rows_close(rows);
+    return status;
+}

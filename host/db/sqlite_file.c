@@ -1,0 +1,251 @@
+#include "db/sqlite.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define LOCK_RETRY_MS 5
+
+/*
+ * The log may grow to 64 MB before it is copied back: fewer, longer copies
+ * gave appends half as much again. After a copy it is cut to that size, so a
+ * long reader's overgrown log does not stay. The page cache is bounded because
+ * the host promises a small footprint.
+ */
+static const char settings[] = "PRAGMA synchronous = FULL;"
+                               "PRAGMA foreign_keys = ON;"
+                               "PRAGMA temp_store = MEMORY;"
+                               "PRAGMA cache_size = -16384;"
+                               "PRAGMA wal_autocheckpoint = 16000;"
+                               "PRAGMA journal_size_limit = 67108864;";
+
+/* --- the file ------------------------------------------------------------ */
+
+static enum status gone(const struct db_session *session, const char *suffix,
+                        struct diag *diag)
+{
+    return diag_set(diag, STATUS_PERMANENT,
+                    "the database file %s%s was moved, deleted or replaced "
+                    "while it was open; stop the host, put the file back and "
+                    "start again",
+                    session->path, suffix);
+}
+
+static bool stat_log(const struct db_session *session, struct stat *info)
+{
+    struct buffer path = BUFFER_EMPTY;
+    bool there;
+
+    buffer_printf(&path, "%s-wal", session->path);
+    there = stat(path.data, info) == 0;
+    buffer_free(&path);
+    return there;
+}
+
+/*
+ * SQLite goes on reading and writing files that nobody can find any more and
+ * reports success. So a transaction looks before, and a writing one after.
+ */
+enum status sqlite_file_check(const struct db_session *session,
+                              struct diag *diag)
+{
+    int moved = 0;
+    struct stat info;
+
+    if (session->memory)
+        return STATUS_OK;
+    (void)sqlite3_file_control(session->handle, "main", SQLITE_FCNTL_HAS_MOVED,
+                               &moved);
+    if (moved != 0)
+        return gone(session, "", diag);
+    if (session->wal_inode == 0)
+        return STATUS_OK;
+    if (!stat_log(session, &info) || info.st_ino != session->wal_inode ||
+        info.st_dev != session->wal_device)
+        return gone(session, "-wal", diag);
+    return STATUS_OK;
+}
+
+static void remember_log(struct db_session *session)
+{
+    struct stat info;
+
+    session->wal_inode = 0;
+    if (session->memory || !stat_log(session, &info))
+        return;
+    session->wal_inode = info.st_ino;
+    session->wal_device = info.st_dev;
+}
+
+/* What SQLite would report as "unable to open database file". */
+static enum status check_path(const char *path, bool create, struct diag *diag)
+{
+    struct stat info;
+
+    if (stat(path, &info) == 0) {
+        if (S_ISREG(info.st_mode))
+            return STATUS_OK;
+        return diag_set(diag, STATUS_UNAVAILABLE,
+                        "the database %s cannot be opened: it is not a file",
+                        path);
+    }
+    if (errno != ENOENT)
+        return diag_set(diag, STATUS_UNAVAILABLE,
+                        "the database %s cannot be opened: %s", path,
+                        strerror(errno));
+    if (!create)
+        return diag_set(diag, STATUS_UNAVAILABLE,
+                        "there is no database file %s", path);
+    return STATUS_OK;
+}
+
+static enum status check_folder(const char *path, struct diag *diag)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat info;
+    char *folder;
+    int result;
+
+    if (slash == NULL || slash == path)
+        return STATUS_OK;
+    folder = mem_copy_text(path, (size_t)(slash - path));
+    result = stat(folder, &info);
+    if (result != 0)
+        (void)diag_set(diag, STATUS_UNAVAILABLE,
+                       "the database %s cannot be opened: the folder %s: %s",
+                       path, folder, strerror(errno));
+    mem_free(folder);
+    return result == 0 ? STATUS_OK : STATUS_UNAVAILABLE;
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+static enum status run_setting(struct db_session *session, const char *text,
+                               struct diag *diag)
+{
+    int code = sqlite3_exec(session->handle, text, NULL, NULL, NULL);
+
+    return code == SQLITE_OK ? STATUS_OK : sqlite_error(session, code, diag);
+}
+
+enum status sqlite_file_open(struct db_session *session, bool create,
+                             struct diag *diag)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    enum status status = STATUS_OK;
+    int code;
+
+    if (!session->memory)
+        status = check_folder(session->path, diag);
+    if (status == STATUS_OK && !session->memory)
+        status = check_path(session->path, create, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (create || session->memory)
+        flags |= SQLITE_OPEN_CREATE;
+    code = sqlite3_open_v2(session->path, &session->handle, flags, NULL);
+    if (code != SQLITE_OK) {
+        status = sqlite_error_open(
+            session->path, code,
+            session->handle != NULL ? sqlite3_system_errno(session->handle) : 0,
+            diag);
+        (void)sqlite3_close(session->handle);
+        session->handle = NULL;
+    }
+    return status;
+}
+
+static bool answer_is(struct db_session *session, const char *question,
+                      const char *wanted)
+{
+    sqlite3_stmt *handle = NULL;
+    bool equal = false;
+
+    if (sqlite3_prepare_v2(session->handle, question, -1, &handle, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(handle) == SQLITE_ROW) {
+        const char *answer = (const char *)sqlite3_column_text(handle, 0);
+
+        equal = answer != NULL && strcmp(answer, wanted) == 0;
+    }
+    sqlite3_finalize(handle);
+    return equal;
+}
+
+/* Two hosts that make the same file meet here; SQLite does not wait then. */
+static enum status switch_to_log(struct db_session *session, struct diag *diag)
+{
+    int64_t until = clock_monotonic() + session->busy_timeout;
+    enum status status;
+
+    do {
+        status = run_setting(session, "PRAGMA journal_mode = WAL", diag);
+        if (status != STATUS_CONFLICT || clock_monotonic() >= until)
+            return status;
+        (void)sqlite3_sleep(LOCK_RETRY_MS);
+    } while (true);
+}
+
+static enum status use_log(struct db_session *session, struct diag *diag)
+{
+    enum status status;
+
+    if (session->memory || session->read_only ||
+        answer_is(session, "PRAGMA journal_mode", "wal"))
+        return STATUS_OK;
+    status = switch_to_log(session, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!answer_is(session, "PRAGMA journal_mode", "wal"))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "%s: a write-ahead log cannot be used there (a network "
+                        "file system?); put the file on a local disk",
+                        session->path);
+    return STATUS_OK;
+}
+
+/* The first read of the schema is what finds a file that is no database. */
+static enum status read_and_set(struct db_session *session, struct diag *diag)
+{
+    enum status status;
+
+    (void)sqlite3_extended_result_codes(session->handle, 1);
+    (void)sqlite3_busy_timeout(session->handle,
+                               (int)((session->busy_timeout + 999) / 1000));
+    (void)sqlite3_db_config(session->handle,
+                            SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    (void)sqlite3_db_config(session->handle, SQLITE_DBCONFIG_DEFENSIVE, 1,
+                            NULL);
+    status = run_setting(session, "SELECT count(*) FROM sqlite_schema", diag);
+    if (status == STATUS_OK)
+        status = use_log(session, diag);
+    if (status == STATUS_OK)
+        status = run_setting(session, settings, diag);
+    if (status == STATUS_OK && session->read_only)
+        status = run_setting(session, "PRAGMA query_only = ON", diag);
+    /* the mode of the log may just have changed */
+    if (status == STATUS_OK)
+        status = run_setting(session, "SELECT count(*) FROM sqlite_schema",
+                             diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!session->read_only &&
+        sqlite3_db_readonly(session->handle, "main") == 1)
+        return sqlite_error(session, SQLITE_READONLY, diag);
+    (void)sqlite3_set_authorizer(session->handle, sqlite_cache_authorize,
+                                 session);
+    remember_log(session);
+    return STATUS_OK;
+}
+
+enum status sqlite_file_configure(struct db_session *session, struct diag *diag)
+{
+    enum status status = read_and_set(session, diag);
+
+    /* there is no transaction yet that could be run again */
+    if (status == STATUS_CONFLICT && diag != NULL)
+        diag->status = STATUS_UNAVAILABLE;
+    return status == STATUS_CONFLICT ? STATUS_UNAVAILABLE : status;
+}
