@@ -113,8 +113,8 @@ void upvalue_scan_function(struct upvalue_scan *scan,
     struct job job = {scan, function, fn, arg};
     struct diag diag;
 
-    if (!load_source(scan, function->chunk))
-        return;
     /* a scan that fails finds nothing: its warnings are a courtesy */
-    (void)lua_call_foreign(scan->L, run_scan, &job, &diag);
+    if (load_source(scan, function->chunk) &&
+        lua_call_foreign(scan->L, run_scan, &job, &diag) != STATUS_OK)
+        buffer_clear(&scan->source);
 }

@@ -1,0 +1,361 @@
+#include "script/ctx_sql.h"
+
+#include "script/ctx_internal.h"
+#include "script/json_tags.h"
+#include "script/lua_call.h"
+#include "script/native.h"
+#include "script/value.h"
+
+#include <stdlib.h>
+
+#define COLUMNS_MAX 64   /* of one upsert */
+#define ROWS_CHECK  1024 /* rows between two looks at the clock */
+
+/* --- errors ----------------------------------------------------------------
+ */
+
+/* A failed statement fails the call even inside pcall; one that was refused
+ * before it got to the database is an ordinary error. */
+static int raise(struct handler_code *code, lua_State *L,
+                 const struct diag *diag)
+{
+    if (diag->status == STATUS_INVALID)
+        return luaL_error(L, "%s", diag->message);
+    if (code->sql_where[0] == '\0')
+        lua_call_where(L, code->sql_where);
+    return lua_call_raise_host(L, diag);
+}
+
+static struct handler_sql *check_sql(struct handler_code *code, lua_State *L,
+                                     const char *method)
+{
+    if (code->call->sql == NULL)
+        luaL_error(L, "ctx:%s needs a database, and this call has none",
+                   method);
+    return code->call->sql;
+}
+
+static struct handler_sql *check_write(struct handler_code *code, lua_State *L,
+                                       const char *method)
+{
+    struct handler_sql *sql = check_sql(code, L, method);
+
+    if (!handler_sql_may_write(sql))
+        luaL_error(L,
+                   "ctx:%s is not available in a projection with state, "
+                   "which may only query; use moontide.sql_projection",
+                   method);
+    return sql;
+}
+
+/* --- statements ------------------------------------------------------------
+ */
+
+/* Argument 2: a text, or one per dialect. */
+static struct text check_text(struct handler_code *code, lua_State *L,
+                              const char *method)
+{
+    struct text text;
+
+    if (lua_istable(L, 2)) {
+        lua_getfield(L, 2, code->set->dialect);
+        if (lua_type(L, -1) != LUA_TSTRING)
+            luaL_error(L, "ctx:%s: the table has no text for %s", method,
+                       code->set->dialect);
+        lua_replace(L, 2);
+    } else if (lua_type(L, 2) != LUA_TSTRING) {
+        luaL_error(L,
+                   "ctx:%s takes SQL first, a string or a table by "
+                   "dialect, not a %s",
+                   method, luaL_typename(L, 2));
+    }
+    text.data = lua_tolstring(L, 2, &text.len);
+    return text;
+}
+
+/* Arguments 2 and up: the statement and its parameters, which lie in
+ * code->parameters and borrow the strings on the stack. */
+static const struct sql_text *check_statement(struct handler_code *code,
+                                              lua_State *L, const char *method,
+                                              size_t *nparams)
+{
+    struct text text = check_text(code, L, method);
+    size_t count = (size_t)lua_gettop(L) - 2;
+    const struct sql_text *statement;
+    struct diag diag;
+
+    luaL_checkstack(L, 16, NULL);
+    if (sql_text_find(&code->texts, text, code->set->dialect, &statement,
+                      &diag) != STATUS_OK)
+        luaL_error(L, "ctx:%s: %s", method, diag.message);
+    if (count > HANDLER_CODE_PARAMETERS)
+        luaL_error(L, "ctx:%s: at most %d parameters", method,
+                   HANDLER_CODE_PARAMETERS);
+    if (count != statement->parameters)
+        luaL_error(L,
+                   "ctx:%s: the statement has %d placeholders, but %d "
+                   "values were given",
+                   method, (int)statement->parameters, (int)count);
+    for (size_t i = 0; i < count; i++)
+        if (value_parameter(L, (int)i + 3, &code->parameters[i], &diag) !=
+            STATUS_OK)
+            luaL_error(L, "ctx:%s: parameter %d %s", method, (int)i + 1,
+                       diag.message);
+    *nparams = count;
+    return statement;
+}
+
+/* ctx:execute(sql, ...): queued; a failure names this line */
+int ctx_sql_execute(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "execute");
+    struct handler_sql *sql = check_write(code, L, "execute");
+    char where[LIMITS_TEXT_SIZE];
+    const struct sql_text *statement;
+    struct diag diag;
+    size_t nparams;
+
+    statement = check_statement(code, L, "execute", &nparams);
+    lua_call_where(L, where);
+    if (handler_sql_execute(sql, &statement->sql, code->parameters, nparams,
+                            where, &diag) != STATUS_OK)
+        return raise(code, L, &diag);
+    return 0;
+}
+
+/* ctx:update(sql, ...) -> number of rows */
+int ctx_sql_update(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "update");
+    struct handler_sql *sql = check_write(code, L, "update");
+    const struct sql_text *statement;
+    int64_t affected = 0;
+    struct diag diag;
+    size_t nparams;
+
+    statement = check_statement(code, L, "update", &nparams);
+    if (handler_sql_update(sql, &statement->sql, code->parameters, nparams,
+                           &affected, &diag) != STATUS_OK)
+        return raise(code, L, &diag);
+    lua_pushnumber(L, (lua_Number)affected);
+    return 1;
+}
+
+/* Pushes the list of rows. The result hangs on the code while Lua may raise;
+ * the names of the columns are made once, at index `names`. */
+static void push_rows(struct handler_code *code, lua_State *L)
+{
+    size_t ncolumns = db_columns(code->rows);
+    int names, list, count = 0;
+    struct diag diag;
+    bool more = false;
+
+    luaL_checkstack(L, (int)ncolumns + 8, "too many columns");
+    names = lua_gettop(L) + 1;
+    for (size_t i = 0; i < ncolumns; i++)
+        lua_pushstring(L, db_column_name(code->rows, i));
+    lua_newtable(L);
+    list = lua_gettop(L);
+    json_tags_push_array(L);
+    lua_setmetatable(L, list);
+    for (;;) {
+        if (db_next(code->rows, &more, &diag) != STATUS_OK) {
+            handler_code_close_rows(code);
+            raise(code, L, &diag);
+        }
+        if (!more)
+            return;
+        if (++count % ROWS_CHECK == 0)
+            limits_check(L);
+        lua_createtable(L, 0, (int)ncolumns);
+        for (size_t i = 0; i < ncolumns; i++) {
+            lua_pushvalue(L, names + (int)i);
+            value_push_column(L, code->rows, i);
+            lua_rawset(L, -3);
+        }
+        lua_rawseti(L, list, count);
+    }
+}
+
+/* ctx:query(sql, ...) -> list of { column = value } */
+int ctx_sql_query(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "query");
+    struct handler_sql *sql = check_sql(code, L, "query");
+    const struct sql_text *statement;
+    struct diag diag;
+    size_t nparams;
+
+    statement = check_statement(code, L, "query", &nparams);
+    if (handler_sql_query(sql, &statement->sql, code->parameters, nparams,
+                          &code->rows, &diag) != STATUS_OK)
+        return raise(code, L, &diag);
+    push_rows(code, L);
+    handler_code_close_rows(code);
+    return 1;
+}
+
+/* --- upsert -----------------------------------------------------------------
+ */
+
+static int compare_columns(const void *a, const void *b)
+{
+    return strcmp(((const struct handler_value *)a)->column,
+                  ((const struct handler_value *)b)->column);
+}
+
+/* Reads the table at `index` into `values`, sorted by column. */
+static size_t check_columns(lua_State *L, int index, const char *what,
+                            struct handler_value *values)
+{
+    size_t count = 0, len;
+    struct diag diag;
+
+    if (!lua_istable(L, index))
+        luaL_error(L, "ctx:upsert: %s must be a table of columns, not a %s",
+                   what, luaL_typename(L, index));
+    lua_pushnil(L);
+    while (lua_next(L, index) != 0) {
+        struct handler_value *value = &values[count];
+        int at = lua_gettop(L);
+
+        if (count++ == COLUMNS_MAX)
+            luaL_error(L, "ctx:upsert: at most %d columns", COLUMNS_MAX);
+        if (lua_type(L, at - 1) != LUA_TSTRING)
+            luaL_error(L,
+                       "ctx:upsert: %s: a column's name is a string, not "
+                       "a %s",
+                       what, luaL_typename(L, at - 1));
+        value->column = lua_tolstring(L, at - 1, &len);
+        if (strlen(value->column) != len)
+            luaL_error(L, "ctx:upsert: %s: a column's name has a NUL", what);
+        value->add = native_kind(L, at) == NATIVE_ADD;
+        if (value->add) {
+            native_push_value(L, at);
+            at++;
+        }
+        if (value_parameter(L, at, &value->value, &diag) != STATUS_OK)
+            luaL_error(L, "ctx:upsert: %s.%s %s", what, value->column,
+                       diag.message);
+        lua_settop(L, value->add ? at - 2 : at - 1);
+    }
+    qsort(values, count, sizeof(*values), compare_columns);
+    return count;
+}
+
+/* ctx:upsert(table, keys, values) */
+int ctx_sql_upsert(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "upsert");
+    struct handler_sql *sql = check_write(code, L, "upsert");
+    struct handler_value keys[COLUMNS_MAX], values[COLUMNS_MAX];
+    char where[LIMITS_TEXT_SIZE];
+    const char *table;
+    size_t nkeys, nvalues;
+    struct diag diag;
+
+    if (lua_type(L, 2) != LUA_TSTRING)
+        return luaL_error(L,
+                          "ctx:upsert takes the table's name first, not a "
+                          "%s",
+                          luaL_typename(L, 2));
+    lua_settop(L, 4);
+    if (lua_isnil(L, 4)) {
+        lua_newtable(L);
+        lua_replace(L, 4);
+    }
+    luaL_checkstack(L, 8, NULL);
+    table = lua_tostring(L, 2);
+    nkeys = check_columns(L, 3, "keys", keys);
+    nvalues = check_columns(L, 4, "values", values);
+    for (size_t i = 0; i < nkeys; i++)
+        if (keys[i].add)
+            return luaL_error(L,
+                              "ctx:upsert: the key %s cannot be a "
+                              "moontide.add",
+                              keys[i].column);
+    lua_call_where(L, where);
+    if (handler_sql_upsert(sql, table, keys, nkeys, values, nvalues, where,
+                           &diag) != STATUS_OK)
+        return raise(code, L, &diag);
+    return 0;
+}
+
+/* --- try --------------------------------------------------------------------
+ */
+
+/* Failures of a statement end with the savepoint; a lost connection or a
+ * conflict does not. */
+static bool is_statement_fault(enum status status)
+{
+    return status == STATUS_PERMANENT || status == STATUS_UNIQUE ||
+           status == STATUS_INVALID;
+}
+
+/* Back to the savepoint; then either the script goes on, or the whole call
+ * fails. */
+static int give_up(struct handler_code *code, lua_State *L,
+                   const struct lua_failure *failure)
+{
+    char where[LIMITS_TEXT_SIZE];
+    struct diag diag;
+    enum status status = handler_sql_try_end(code->call->sql, false, &diag);
+    bool host = failure->outcome == LUA_CALL_HOST;
+
+    if (failure->outcome == LUA_CALL_TIMEOUT ||
+        failure->outcome == LUA_CALL_MEMORY ||
+        (host && !is_statement_fault(failure->host.status)))
+        return lua_call_raise_failure(L, failure);
+    if (status != STATUS_OK)
+        return raise(code, L, &diag);
+    memcpy(where, code->sql_where, sizeof(where));
+    code->sql_where[0] = '\0';
+    lua_pushboolean(L, 0);
+    if (host && where[0] != '\0')
+        lua_pushfstring(L, "%s: %s", where, failure->message);
+    else
+        lua_pushstring(L, failure->message);
+    return 2;
+}
+
+/* What the function queued must go out before the savepoint is kept, so that
+ * its failure still is the function's: a savepoint inside sends the queue. */
+static enum status send_queue(struct handler_sql *sql, struct diag *diag)
+{
+    enum status status = handler_sql_try(sql, diag);
+
+    if (status == STATUS_OK)
+        status = handler_sql_try_end(sql, true, diag);
+    return status;
+}
+
+/* ctx:try(fn) -> true, what fn returns | false, why */
+int ctx_sql_try(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "try");
+    struct handler_sql *sql = check_sql(code, L, "try");
+    struct lua_failure failure;
+    struct diag diag;
+
+    if (lua_type(L, 2) != LUA_TFUNCTION)
+        return luaL_error(L, "ctx:try takes a function, not a %s",
+                          luaL_typename(L, 2));
+    lua_settop(L, 2);
+    if (handler_sql_try(sql, &diag) != STATUS_OK)
+        return raise(code, L, &diag);
+    lua_pushboolean(L, 1);
+    lua_insert(L, 2);
+    if (lua_call_protected(L, 0, LUA_MULTRET, &failure) != LUA_CALL_OK) {
+        handler_code_close_rows(code);
+        return give_up(code, L, &failure);
+    }
+    if (send_queue(sql, &failure.host) != STATUS_OK) {
+        failure.outcome = LUA_CALL_HOST;
+        snprintf(failure.message, sizeof(failure.message), "%s",
+                 failure.host.message);
+        return give_up(code, L, &failure);
+    }
+    if (handler_sql_try_end(sql, true, &diag) != STATUS_OK)
+        return raise(code, L, &diag);
+    return lua_gettop(L) - 1;
+}

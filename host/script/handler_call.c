@@ -1,0 +1,614 @@
+#include "script/handler_call.h"
+
+#include "base/memory.h"
+#include "script/ctx.h"
+#include "script/event.h"
+#include "script/handler_code.h"
+#include "script/int64.h"
+#include "script/json_codec.h"
+#include "script/lua_call.h"
+#include "script/native.h"
+#include "script/value.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum entry {
+    ENTRY_KEYS,
+    ENTRY_INITIAL,
+    ENTRY_DECODE,
+    ENTRY_APPLY_STATE,
+    ENTRY_APPLY,
+    ENTRY_ENCODE,
+    ENTRY_COUNT
+};
+
+_Static_assert(ENTRY_COUNT == 6, "handler_code.entries has one for each");
+
+/* What one protected call works on. */
+struct job {
+    struct handler_code *code;
+    const struct handler_call *call;
+    struct failure *failure;
+    bool failed; /* *failure is set: not by a raise, but by a wrong result */
+    size_t slot;
+    struct text json;
+    enum handler_outcome outcome;
+    handler_key_fn emit;
+    void *arg;
+    struct buffer *out;
+    struct db_value *fields;
+    struct arena *arena;
+};
+
+/* --- running ----------------------------------------------------------------
+ */
+
+/* "handlers/x.lua:12" of the function at the stack's index. */
+static void function_where(lua_State *L, int index, char *out, size_t size)
+{
+    lua_Debug info;
+
+    lua_pushvalue(L, index);
+    if (lua_getinfo(L, ">S", &info) == 0 || *info.source != '@')
+        snprintf(out, size, "?");
+    else
+        snprintf(out, size, "%s:%d", info.source + 1, info.linedefined);
+}
+
+/* True if `message` starts with "file:line:" already. */
+static bool has_where(const char *message)
+{
+    const char *colon = strchr(message, ':');
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+
+    return digits > 0 && colon[1 + digits] == ':';
+}
+
+/* The failure of a raise, in the models' words. */
+static enum status report(const struct handler_code *code,
+                          const struct lua_failure *from,
+                          struct failure *failure, struct diag *diag)
+{
+    const char *where = code->sql_where;
+
+    if (from->outcome == LUA_CALL_HOST &&
+        (from->host.status == STATUS_PERMANENT ||
+         from->host.status == STATUS_UNIQUE)) {
+        if (has_where(from->host.message))
+            where = "";
+        failure_set(failure, false,
+                    from->host.status == STATUS_UNIQUE ? "unique" : "sql",
+                    "%s%s%s", where, *where != '\0' ? ": " : "",
+                    from->host.message);
+        return STATUS_FAILED;
+    }
+    if (from->outcome == LUA_CALL_ERROR && code->decode_failed) {
+        failure_set(failure, false, "decode", "%s", from->message);
+        return STATUS_FAILED;
+    }
+    return lua_call_report(from, failure, diag);
+}
+
+/* The same message gives the same numbers, whenever it is applied. */
+static uint64_t seed_of(const struct message *message)
+{
+    uint64_t seed;
+
+    memcpy(&seed, message->id.bytes + 8, sizeof(seed));
+    return seed;
+}
+
+/* Runs one of the entry functions on the job. */
+static enum status run(struct handler_code *code, enum entry entry,
+                       struct job *job, struct diag *diag)
+{
+    struct lua_failure failure;
+    enum lua_outcome outcome;
+
+    assert(code->call == NULL);
+    job->code = code;
+    code->call = job->call;
+    code->event = code->context = NULL;
+    code->decode_failed = false;
+    code->sql_where[0] = '\0';
+    script_state_seed(code->state, seed_of(job->call->message));
+    lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);
+    lua_pushlightuserdata(code->L, job);
+    outcome = lua_call_protected(code->L, 1, 0, &failure);
+    code->call = NULL;
+    if (code->rows != NULL)
+        handler_code_close_rows(code);
+    if (outcome != LUA_CALL_OK)
+        return report(code, &failure, job->failure, diag);
+    return job->failed ? STATUS_FAILED : STATUS_OK;
+}
+
+static const struct declare_code *code_of(const struct job *job)
+{
+    return &job->code->set->code[job->call->declaration->index];
+}
+
+/* Ends an entry with a failure of its own making. */
+static int fail_with(struct job *job)
+{
+    job->failed = true;
+    return 0;
+}
+
+/* --- keys -------------------------------------------------------------------
+ */
+
+/* Makes the value at `index` a string that can be a key, or says why not. */
+static const char *make_key(lua_State *L, int index)
+{
+    char digits[32];
+    struct text key;
+    int64_t integer;
+
+    switch (lua_type(L, index)) {
+    case LUA_TNUMBER:
+    case INT64_CDATA:
+        if (int64_read(L, index, &integer) != INT64_VALUE)
+            return "a number that is no exact integer";
+        snprintf(digits, sizeof(digits), "%lld", (long long)integer);
+        lua_pushstring(L, digits);
+        lua_replace(L, index);
+        return NULL;
+    case LUA_TSTRING:
+        break;
+    default:
+        return luaL_typename(L, index);
+    }
+    key.data = lua_tolstring(L, index, &key.len);
+    if (key.len == 0)
+        return "an empty string";
+    if (memchr(key.data, '\0', key.len) != NULL)
+        return "a string with a NUL";
+    if (!text_utf8_valid(key))
+        return "a string that is not valid UTF-8";
+    if (text_utf8_length(key) > MESSAGE_KEY_MAX)
+        return "a string of more than 255 characters";
+    return NULL;
+}
+
+static bool is_repeated(lua_State *L, int first, int index)
+{
+    for (int i = first; i < index; i++)
+        if (lua_rawequal(L, i, index))
+            return true;
+    return false;
+}
+
+/* Nothing raises once the first key is told. */
+static int enter_keys(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+    char where[LIMITS_TEXT_SIZE];
+    const int first = 3;
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, code_of(job)->key);
+    lua_pushvalue(L, 2);
+    event_push(job->code, L);
+    lua_call(L, 1, LUA_MULTRET);
+    for (int i = first; i <= lua_gettop(L); i++) {
+        const char *wrong = lua_isnil(L, i) ? NULL : make_key(L, i);
+
+        if (wrong == NULL)
+            continue;
+        function_where(L, 2, where, sizeof(where));
+        failure_set(job->failure, false, "key",
+                    "%s: the key function returned %s%s; a key is text of 1 "
+                    "to 255 characters or an integer",
+                    where, strchr(wrong, ' ') != NULL ? "" : "a ", wrong);
+        return fail_with(job);
+    }
+    for (int i = first; i <= lua_gettop(L); i++) {
+        struct text key;
+
+        if (lua_isnil(L, i) || is_repeated(L, first, i))
+            continue;
+        key.data = lua_tolstring(L, i, &key.len);
+        job->emit(job->arg, key);
+    }
+    return 0;
+}
+
+static enum status handler_keys(void *self, const struct handler_call *call,
+                                handler_key_fn emit, void *arg,
+                                struct failure *failure)
+{
+    struct job job = {
+        .call = call,
+        .failure = failure,
+        .emit = emit,
+        .arg = arg,
+    };
+
+    if (call->declaration->own_key)
+        return run(self, ENTRY_KEYS, &job, NULL);
+    if (call->message->key.data != NULL)
+        emit(arg, call->message->key);
+    return STATUS_OK;
+}
+
+/* --- state -------------------------------------------------------------------
+ */
+
+/* Puts the table at the top into the slot. */
+static void fill_slot(lua_State *L, const struct job *job)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, (int)job->slot + 1);
+    lua_pop(L, 1);
+}
+
+static int enter_initial(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+    int initial = code_of(job)->initial;
+    char where[LIMITS_TEXT_SIZE], shown[128];
+
+    if (initial == LUA_NOREF) {
+        lua_newtable(L);
+        fill_slot(L, job);
+        return 0;
+    }
+    lua_rawgeti(L, LUA_REGISTRYINDEX, initial);
+    lua_pushvalue(L, -1);
+    lua_pushlstring(L, job->call->key.data != NULL ? job->call->key.data : "",
+                    job->call->key.len);
+    lua_call(L, 1, 1);
+    if (!lua_istable(L, -1)) {
+        value_describe(L, -1, shown, sizeof(shown));
+        function_where(L, 2, where, sizeof(where));
+        failure_set(job->failure, false, "state",
+                    "%s: initial returned %s; it must return a table", where,
+                    shown);
+        return fail_with(job);
+    }
+    fill_slot(L, job);
+    return 0;
+}
+
+static enum status handler_state_initial(void *self,
+                                         const struct handler_call *call,
+                                         size_t slot, struct failure *failure)
+{
+    struct job job = {.call = call, .failure = failure, .slot = slot};
+
+    return run(self, ENTRY_INITIAL, &job, NULL);
+}
+
+static int enter_decode(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+    struct diag diag;
+
+    if (json_codec_decode(L, job->json, "state", &diag) != STATUS_OK) {
+        failure_set(job->failure, false, "decode", "the stored %s",
+                    diag.message);
+        return fail_with(job);
+    }
+    if (!lua_istable(L, -1)) {
+        failure_set(job->failure, false, "decode",
+                    "the stored state is no JSON object");
+        return fail_with(job);
+    }
+    fill_slot(L, job);
+    return 0;
+}
+
+static enum status handler_state_decode(void *self,
+                                        const struct handler_call *call,
+                                        size_t slot, struct text json,
+                                        struct failure *failure)
+{
+    struct job job = {
+        .call = call,
+        .failure = failure,
+        .slot = slot,
+        .json = json,
+    };
+
+    return run(self, ENTRY_DECODE, &job, NULL);
+}
+
+/* --- apply -------------------------------------------------------------------
+ */
+
+/* Pushes the handler of the message's type. */
+static void push_handler(lua_State *L, const struct job *job)
+{
+    const struct declaration *d = job->call->declaration;
+    int64_t at = map_get(&job->code->types[d->index], job->call->message->type);
+
+    if (at == MAP_ABSENT)
+        luaL_error(L, "%s \"%s\" has no handler for this type of message",
+                   declaration_kind_word(d->kind), d->name);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, code_of(job)->handlers[at]);
+}
+
+/* Judges what the handler gave, which lies at the top. */
+static int take_result(lua_State *L, struct job *job)
+{
+    char where[LIMITS_TEXT_SIZE], shown[128];
+
+    job->outcome = HANDLER_CHANGED;
+    if (lua_isnil(L, -1))
+        return 0;
+    switch (native_kind(L, lua_gettop(L))) {
+    case NATIVE_DELETE:
+        job->outcome = HANDLER_DELETED;
+        lua_pushnil(L);
+        fill_slot(L, job);
+        return 0;
+    case NATIVE_NONE:
+        if (!lua_istable(L, -1))
+            break;
+        fill_slot(L, job);
+        return 0;
+    default:
+        break;
+    }
+    value_describe(L, -1, shown, sizeof(shown));
+    push_handler(L, job);
+    function_where(L, lua_gettop(L), where, sizeof(where));
+    failure_set(job->failure, false, "state",
+                "%s: the handler returned %s; return nothing, a table or "
+                "moontide.delete",
+                where, shown);
+    return fail_with(job);
+}
+
+static int enter_apply_state(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+
+    push_handler(L, job);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
+    lua_rawgeti(L, -1, (int)job->slot + 1);
+    lua_remove(L, -2);
+    event_push(job->code, L);
+    ctx_push(job->code, L);
+    lua_call(L, 3, 1);
+    return take_result(L, job);
+}
+
+static int enter_apply(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+
+    push_handler(L, job);
+    event_push(job->code, L);
+    ctx_push(job->code, L);
+    lua_call(L, 2, 0);
+    return 0;
+}
+
+/* A failure that a test asked for comes instead of the call. */
+static bool fails_as_asked(struct handler_code *code,
+                           const struct handler_call *call,
+                           struct failure *failure)
+{
+    for (size_t i = 0; i < code->nasked; i++) {
+        struct handler_failure_asked *asked = &code->asked[i];
+
+        if (asked->times == 0 ||
+            strcmp(asked->consumer, call->declaration->name) != 0 ||
+            !text_equal(text_of(asked->type), call->message->type))
+            continue;
+        asked->times--;
+        failure_set(failure, false, "error", "failure asked for by the test");
+        return true;
+    }
+    return false;
+}
+
+static enum status
+handler_apply_state(void *self, const struct handler_call *call, size_t slot,
+                    enum handler_outcome *outcome, struct failure *failure,
+                    struct diag *diag)
+{
+    struct job job = {.call = call, .failure = failure, .slot = slot};
+    enum status status;
+
+    if (fails_as_asked(self, call, failure))
+        return STATUS_FAILED;
+    status = run(self, ENTRY_APPLY_STATE, &job, diag);
+    *outcome = job.outcome;
+    return status;
+}
+
+static enum status handler_apply(void *self, const struct handler_call *call,
+                                 struct failure *failure, struct diag *diag)
+{
+    struct job job = {.call = call, .failure = failure};
+
+    if (fails_as_asked(self, call, failure))
+        return STATUS_FAILED;
+    return run(self, ENTRY_APPLY, &job, diag);
+}
+
+/* --- encode -----------------------------------------------------------------
+ */
+
+static int enter_encode(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+    const struct declaration *d = job->call->declaration;
+    size_t from = job->out->len;
+    struct diag diag;
+    int state;
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
+    lua_rawgeti(L, -1, (int)job->slot + 1);
+    state = lua_gettop(L);
+    if (json_codec_encode(L, state, "state", job->out, &diag) != STATUS_OK) {
+        failure_set(job->failure, false, "state", "%s", diag.message);
+        return fail_with(job);
+    }
+    if ((int64_t)(job->out->len - from) > job->code->payload) {
+        failure_set(job->failure, false, "limit",
+                    "the state has %zu bytes; limits.payload allows %lld",
+                    job->out->len - from, (long long)job->code->payload);
+        return fail_with(job);
+    }
+    for (size_t i = 0; i < d->nfields; i++) {
+        lua_pushstring(L, d->fields[i].name);
+        lua_rawget(L, state);
+        if (value_field(L, state + 1, &d->fields[i], job->arena,
+                        &job->fields[i], &diag) != STATUS_OK) {
+            failure_set(job->failure, false, "state", "%s", diag.message);
+            return fail_with(job);
+        }
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+static enum status
+handler_state_encode(void *self, const struct handler_call *call, size_t slot,
+                     struct buffer *json, struct db_value *fields,
+                     struct arena *arena, struct failure *failure)
+{
+    struct job job = {
+        .call = call,
+        .failure = failure,
+        .slot = slot,
+        .out = json,
+        .fields = fields,
+        .arena = arena,
+    };
+    size_t from = json->len;
+    enum status status = run(self, ENTRY_ENCODE, &job, NULL);
+
+    if (status != STATUS_OK && json->data != NULL) {
+        json->len = from; /* a raise may have left a part */
+        json->data[from] = '\0';
+    }
+    return status;
+}
+
+/* --- life -------------------------------------------------------------------
+ */
+
+static int forget_slots(lua_State *L)
+{
+    struct handler_code *code = lua_touserdata(L, 1);
+
+    lua_newtable(L);
+    lua_rawseti(L, LUA_REGISTRYINDEX, code->slots);
+    return 0;
+}
+
+static void handler_batch_end(void *self)
+{
+    struct handler_code *code = self;
+    struct lua_failure failure;
+
+    sql_text_trim(&code->texts);
+    /* without memory the old states stay until the next batch's end */
+    if (lua_call_run(code->state, forget_slots, code, &failure) != LUA_CALL_OK)
+        return;
+}
+
+const struct handler_ops handler_call_ops = {
+    .keys = handler_keys,
+    .state_initial = handler_state_initial,
+    .state_decode = handler_state_decode,
+    .apply_state = handler_apply_state,
+    .apply = handler_apply,
+    .state_encode = handler_state_encode,
+    .batch_end = handler_batch_end,
+};
+
+static int prepare(lua_State *L)
+{
+    static const lua_CFunction entries[ENTRY_COUNT] = {
+        [ENTRY_KEYS] = enter_keys,     [ENTRY_INITIAL] = enter_initial,
+        [ENTRY_DECODE] = enter_decode, [ENTRY_APPLY_STATE] = enter_apply_state,
+        [ENTRY_APPLY] = enter_apply,   [ENTRY_ENCODE] = enter_encode,
+    };
+    struct handler_code *code = lua_touserdata(L, 1);
+
+    for (int i = 0; i < ENTRY_COUNT; i++) {
+        lua_pushcfunction(L, entries[i]);
+        code->entries[i] = luaL_ref(L, LUA_REGISTRYINDEX);
+    }
+    lua_newtable(L);
+    code->slots = luaL_ref(L, LUA_REGISTRYINDEX);
+    event_register(code, L);
+    ctx_register(code, L);
+    return 0;
+}
+
+static void index_types(struct handler_code *code)
+{
+    bool added;
+
+    for (size_t i = 0; i < code->set->count; i++) {
+        const struct declaration *d = &code->set->items[i];
+
+        for (size_t t = 0; t < d->ntypes; t++)
+            map_put(&code->types[i], d->types[t], (int64_t)t, &added);
+    }
+}
+
+enum status handler_call_open(const struct handler_call_options *options,
+                              struct handler_code **out, struct diag *diag)
+{
+    struct handler_code *code = mem_alloc(sizeof(*code));
+    size_t count = options->set->count;
+    struct lua_failure failure;
+
+    code->state = options->state;
+    code->L = options->state->L;
+    code->set = options->set;
+    code->payload = options->payload;
+    code->log = options->log;
+    code->contexts = mem_alloc(count * sizeof(*code->contexts) + 1);
+    code->types = mem_alloc(count * sizeof(*code->types) + 1);
+    index_types(code);
+    if (lua_call_run(code->state, prepare, code, &failure) != LUA_CALL_OK) {
+        handler_call_close(code);
+        return diag_set(diag,
+                        failure.outcome == LUA_CALL_MEMORY ? STATUS_LIMIT
+                                                           : STATUS_CONFIG,
+                        "%s", failure.message);
+    }
+    *out = code;
+    return STATUS_OK;
+}
+
+void handler_call_close(struct handler_code *code)
+{
+    if (code == NULL)
+        return;
+    for (size_t i = 0; i < code->set->count; i++)
+        map_free(&code->types[i]);
+    for (size_t i = 0; i < code->nasked; i++) {
+        mem_free((char *)code->asked[i].consumer);
+        mem_free((char *)code->asked[i].type);
+    }
+    mem_free(code->asked);
+    mem_free(code->types);
+    mem_free(code->contexts);
+    buffer_free(&code->scratch);
+    sql_text_free(&code->texts);
+    mem_free(code);
+}
+
+void handler_call_fail_next(struct handler_code *code, const char *consumer,
+                            const char *type, int times)
+{
+    struct handler_failure_asked asked = {
+        .consumer = mem_copy_text(consumer, strlen(consumer)),
+        .type = mem_copy_text(type, strlen(type)),
+        .times = times,
+    };
+
+    code->asked = mem_grow(code->asked, code->nasked + 1, sizeof(*code->asked));
+    code->asked[code->nasked++] = asked;
+}

@@ -1,0 +1,61 @@
+/*
+ * Handler code -- what the files behind model/handler.h share: the Lua state,
+ * the call that runs, and what must be given back when it ends. Only
+ * script/handler_call.c makes one.
+ */
+#ifndef HOST_SCRIPT_HANDLER_CODE_H
+#define HOST_SCRIPT_HANDLER_CODE_H
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "model/handler.h"
+#include "model/handler_sql.h"
+#include "script/handler_call.h"
+#include "script/sql_text.h"
+
+#define HANDLER_CODE_PARAMETERS 256 /* of one statement */
+
+/** A failure that a test has asked for (script_fail_next). */
+struct handler_failure_asked {
+    const char *consumer, *type; /* copies */
+    int times;
+};
+
+struct handler_code {
+    struct script_state *state;
+    lua_State *L; /* main thread */
+    const struct declare_set *set;
+    const struct log *log;
+    int64_t payload;
+
+    /* registry references, made once */
+    int entries[6]; /* C functions of handler_call.c */
+    int event_metatable;
+    int *contexts;     /* ctx of each declaration */
+    int slots;         /* states of the batch by slot + 1 */
+    struct map *types; /* of each declaration: type -> handler */
+
+    /* the call that runs; NULL in between */
+    const struct handler_call *call;
+    const void *event;   /* address of its event and of its ctx: what a */
+    const void *context; /* script kept of another call differs */
+    bool decode_failed;  /* its payload or metadata could not be read */
+    char sql_where[LIMITS_TEXT_SIZE]; /* of its first failed statement */
+    struct db_rows *rows;             /* open while rows are read */
+
+    struct db_value parameters[HANDLER_CODE_PARAMETERS];
+    struct buffer scratch; /* of ctx.log */
+    struct sql_texts texts;
+    struct handler_failure_asked *asked;
+    size_t nasked;
+};
+
+/** Closes an open result: after every protected call, for a raise may have
+ * left it. */
+static inline void handler_code_close_rows(struct handler_code *code)
+{
+    db_rows_close(code->rows);
+    code->rows = NULL;
+}
+
+#endif

@@ -1,0 +1,420 @@
+#include "script/value.h"
+
+#include "base/clock.h"
+#include "model/field_value.h"
+#include "script/int64.h"
+#include "script/native.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define TEXT_CHARS     255 /* of a text column */
+#define DESCRIBE_SIZE  64
+#define DECIMAL_LENGTH 80 /* sign, point, 65 digits and some */
+
+void value_describe(lua_State *L, int index, char *out, size_t size)
+{
+    char shown[DESCRIBE_SIZE];
+    struct text text;
+
+    switch (lua_type(L, index)) {
+    case LUA_TNIL:
+        snprintf(out, size, "nil");
+        return;
+    case LUA_TBOOLEAN:
+        snprintf(out, size, "%s (a boolean)",
+                 lua_toboolean(L, index) ? "true" : "false");
+        return;
+    case LUA_TNUMBER:
+        snprintf(out, size, "%.14g (a number)", lua_tonumber(L, index));
+        return;
+    case LUA_TSTRING:
+        text.data = lua_tolstring(L, index, &text.len);
+        if (text.len > 32)
+            text.len = text_utf8_prefix(text, 32);
+        text_clean(text, shown, sizeof(shown));
+        snprintf(out, size, "\"%s\" (a string)", shown);
+        return;
+    case LUA_TLIGHTUSERDATA:
+        snprintf(out, size, "null");
+        return;
+    default:
+        snprintf(out, size, "a %s", lua_typename(L, lua_type(L, index)));
+    }
+}
+
+static bool is_null(lua_State *L, int index)
+{
+    return lua_isnil(L, index) || (lua_type(L, index) == LUA_TLIGHTUSERDATA &&
+                                   lua_touserdata(L, index) == NULL);
+}
+
+static bool is_text(struct text text)
+{
+    return text_utf8_valid(text) && memchr(text.data, '\0', text.len) == NULL;
+}
+
+static enum status number_parameter(lua_State *L, int index,
+                                    struct db_value *value, struct diag *diag)
+{
+    lua_Number number = lua_tonumber(L, index);
+    int64_t integer;
+
+    if (isnan(number) || isinf(number))
+        return diag_set(diag, STATUS_INVALID, "is %s, which SQL does not know",
+                        isnan(number) ? "NaN" : "infinite");
+    if (int64_read(L, index, &integer) == INT64_VALUE)
+        *value = db_integer(integer);
+    else
+        *value = db_number(number);
+    return STATUS_OK;
+}
+
+enum status value_parameter(lua_State *L, int index, struct db_value *value,
+                            struct diag *diag)
+{
+    char shown[2 * DESCRIBE_SIZE];
+    struct text text;
+    int64_t integer;
+
+    switch (lua_type(L, index)) {
+    case LUA_TNIL:
+        *value = db_null();
+        return STATUS_OK;
+    case LUA_TBOOLEAN:
+        *value = db_boolean(lua_toboolean(L, index) != 0);
+        return STATUS_OK;
+    case LUA_TNUMBER:
+        return number_parameter(L, index, value, diag);
+    case LUA_TSTRING:
+        text.data = lua_tolstring(L, index, &text.len);
+        if (!is_text(text))
+            return diag_set(diag, STATUS_INVALID,
+                            "is a string with NUL or invalid UTF-8; wrap "
+                            "binary data in moontide.bytes()");
+        *value = db_text_value(text);
+        return STATUS_OK;
+    case INT64_CDATA:
+        if (int64_read(L, index, &integer) != INT64_VALUE)
+            break;
+        *value = db_integer(integer);
+        return STATUS_OK;
+    default:
+        break;
+    }
+    if (is_null(L, index)) {
+        *value = db_null();
+        return STATUS_OK;
+    }
+    if (native_kind(L, index) == NATIVE_BYTES) {
+        native_push_value(L, index);
+        text.data = lua_tolstring(L, -1, &text.len);
+        *value = db_bytes(text);
+        lua_pop(L, 1); /* the box keeps the string alive */
+        return STATUS_OK;
+    }
+    value_describe(L, index, shown, sizeof(shown));
+    return diag_set(diag, STATUS_INVALID,
+                    "is %s; SQL takes nil, booleans, numbers, strings and "
+                    "moontide.bytes()",
+                    shown);
+}
+
+/* --- fields -------------------------------------------------------------- */
+
+static enum status expected(lua_State *L, int index,
+                            const struct declaration_field *field,
+                            const char *what, struct diag *diag)
+{
+    char shown[2 * DESCRIBE_SIZE];
+
+    value_describe(L, index, shown, sizeof(shown));
+    return diag_set(diag, STATUS_INVALID, "field %s: expected %s, got %s",
+                    field->name, what, shown);
+}
+
+static enum status integer_field(lua_State *L, int index,
+                                 const struct declaration_field *field,
+                                 struct db_value *value, struct diag *diag)
+{
+    int64_t integer;
+
+    switch (int64_read(L, index, &integer)) {
+    case INT64_VALUE:
+        *value = db_integer(integer);
+        return STATUS_OK;
+    case INT64_RANGE:
+        return expected(L, index, field,
+                        "an integer that a number keeps exactly (to 2^53) or "
+                        "an int64",
+                        diag);
+    default:
+        return expected(L, index, field, "an integer", diag);
+    }
+}
+
+/* Writes [-]digits[.digits] with exactly `scale` digits behind the point;
+ * false when `text` is no such number or does not fit. */
+static bool normalise_decimal(struct text text, int precision, int scale,
+                              char out[DECIMAL_LENGTH])
+{
+    const char *at = text.data, *end = at + text.len;
+    const char *whole, *fraction = NULL;
+    int nwhole, nfraction = 0;
+    bool zero = true;
+
+    if (at < end && (*at == '-' || *at == '+'))
+        at++;
+    while (end - at > 1 && at[0] == '0' && at[1] >= '0' && at[1] <= '9')
+        at++;
+    whole = at;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    nwhole = (int)(at - whole);
+    if (at < end && *at == '.') {
+        fraction = ++at;
+        while (at < end && *at >= '0' && *at <= '9')
+            at++;
+        nfraction = (int)(at - fraction);
+        if (nfraction == 0)
+            return false;
+    }
+    while (nfraction > scale && fraction[nfraction - 1] == '0')
+        nfraction--;
+    if (at != end || nwhole == 0 || nfraction > scale ||
+        nwhole - (*whole == '0') > precision - scale)
+        return false;
+    for (at = whole; at < end; at++)
+        zero = zero && (*at == '0' || *at == '.');
+    snprintf(out, DECIMAL_LENGTH, "%s%.*s%s%.*s%0*d",
+             *text.data == '-' && !zero ? "-" : "", nwhole, whole,
+             scale > 0 ? "." : "", nfraction, fraction != NULL ? fraction : "",
+             scale > nfraction ? scale - nfraction : 0, 0);
+    if (scale == nfraction) /* "%0*d" wrote a digit too many */
+        out[strlen(out) - 1] = '\0';
+    return true;
+}
+
+static int base64_digit(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
+}
+
+/* Padded base64 of RFC 4648, nothing else. */
+static bool decode_base64(struct text text, struct arena *arena,
+                          struct text *out)
+{
+    size_t padding = 0;
+    char *bytes = arena_alloc(arena, text.len + 1);
+    size_t len = 0;
+
+    if (text.len % 4 != 0)
+        return false;
+    while (padding < 2 && padding < text.len &&
+           text.data[text.len - 1 - padding] == '=')
+        padding++;
+    for (size_t i = 0; i < text.len; i += 4) {
+        unsigned long group = 0;
+
+        for (size_t j = i; j < i + 4; j++) {
+            int digit = j >= text.len - padding ? 0
+                                                : base64_digit(text.data[j]);
+
+            if (digit < 0)
+                return false;
+            group = group << 6 | (unsigned long)digit;
+        }
+        bytes[len++] = (char)(group >> 16 & 0xff);
+        bytes[len++] = (char)(group >> 8 & 0xff);
+        bytes[len++] = (char)(group & 0xff);
+    }
+    *out = (struct text){bytes, len - padding};
+    return true;
+}
+
+static bool is_word(const char *const *words, struct text text)
+{
+    for (; *words != NULL; words++)
+        if (text_equal(text, text_of(*words)))
+            return true;
+    return false;
+}
+
+/* 12:00:00.500 as 12:00:00.5: one text for one time. */
+static struct text trim_time(struct text text)
+{
+    if (text.len > 8) {
+        while (text.data[text.len - 1] == '0')
+            text.len--;
+        if (text.data[text.len - 1] == '.')
+            text.len--;
+    }
+    return text;
+}
+
+/* The types that are text in the state. */
+static enum status string_field(lua_State *L, int index,
+                                const struct declaration_field *field,
+                                struct arena *arena, struct db_value *value,
+                                struct diag *diag)
+{
+    char decimal[DECIMAL_LENGTH];
+    struct text text, bytes;
+    struct uuid uuid;
+    int64_t us;
+
+    text.data = lua_tolstring(L, index, &text.len);
+    switch (field->type) {
+    case FIELD_TEXT:
+        if (!is_text(text))
+            return expected(L, index, field, "UTF-8 text without NUL", diag);
+        if (text_utf8_length(text) > TEXT_CHARS)
+            return diag_set(diag, STATUS_INVALID,
+                            "field %s: the text has %zu characters; a text "
+                            "column takes %d",
+                            field->name, text_utf8_length(text), TEXT_CHARS);
+        *value = db_text_value(arena_copy(arena, text));
+        return STATUS_OK;
+    case FIELD_ENUM:
+        if (!is_word(field->values, text))
+            return expected(L, index, field, "one of the enum's words", diag);
+        *value = db_text_value(arena_copy(arena, text));
+        return STATUS_OK;
+    case FIELD_DECIMAL:
+        if (!normalise_decimal(text, field->precision, field->scale, decimal))
+            return diag_set(diag, STATUS_INVALID,
+                            "field %s: \"%.40s\" is no decimal(%d, %d)",
+                            field->name, text.data, field->precision,
+                            field->scale);
+        *value = db_text_value(arena_copy(arena, text_of(decimal)));
+        return STATUS_OK;
+    case FIELD_DATE:
+        if (!field_value_is_date(text))
+            return expected(L, index, field, "a date YYYY-MM-DD", diag);
+        *value = db_text_value(arena_copy(arena, text));
+        return STATUS_OK;
+    case FIELD_TIME:
+        if (!field_value_is_time(text))
+            return expected(L, index, field, "a time HH:MM:SS", diag);
+        *value = db_text_value(arena_copy(arena, trim_time(text)));
+        return STATUS_OK;
+    case FIELD_TIMESTAMP:
+        if (clock_parse(text, &us, NULL) != STATUS_OK)
+            return expected(L, index, field, "an RFC 3339 time", diag);
+        *value = db_timestamp(us);
+        return STATUS_OK;
+    case FIELD_UUID:
+        if (!uuid_parse(text, &uuid))
+            return expected(L, index, field, "a UUID", diag);
+        *value = db_uuid(uuid);
+        return STATUS_OK;
+    case FIELD_BYTES:
+        if (!decode_base64(text, arena, &bytes))
+            return expected(L, index, field, "bytes as base64 text", diag);
+        *value = db_bytes(bytes);
+        return STATUS_OK;
+    default:
+        return diag_set(diag, STATUS_INVALID, "field %s: unknown type",
+                        field->name);
+    }
+}
+
+/* What the type wants to see, for the message. */
+static const char *wanted(enum field_type type)
+{
+    switch (type) {
+    case FIELD_INTEGER:
+        return "an integer";
+    case FIELD_DOUBLE:
+        return "a number";
+    case FIELD_BOOLEAN:
+        return "a boolean";
+    case FIELD_DECIMAL:
+        return "a decimal as a string";
+    case FIELD_BYTES:
+        return "bytes as base64 text";
+    default:
+        return "a string";
+    }
+}
+
+enum status value_field(lua_State *L, int index,
+                        const struct declaration_field *field,
+                        struct arena *arena, struct db_value *value,
+                        struct diag *diag)
+{
+    int type = lua_type(L, index);
+
+    if (is_null(L, index)) {
+        *value = db_null();
+        if (field->optional)
+            return STATUS_OK;
+        return diag_set(diag, STATUS_INVALID,
+                        "field %s: missing; expected %s (or declare it with "
+                        "optional = true)",
+                        field->name, wanted(field->type));
+    }
+    switch (field->type) {
+    case FIELD_INTEGER:
+        return integer_field(L, index, field, value, diag);
+    case FIELD_DOUBLE:
+        if (type != LUA_TNUMBER || !isfinite(lua_tonumber(L, index)))
+            break;
+        *value = db_number(lua_tonumber(L, index));
+        return STATUS_OK;
+    case FIELD_BOOLEAN:
+        if (type != LUA_TBOOLEAN)
+            break;
+        *value = db_boolean(lua_toboolean(L, index) != 0);
+        return STATUS_OK;
+    default:
+        if (type != LUA_TSTRING)
+            break;
+        return string_field(L, index, field, arena, value, diag);
+    }
+    return expected(L, index, field, wanted(field->type), diag);
+}
+
+/* --- results -------------------------------------------------------------- */
+
+void value_push_column(lua_State *L, struct db_rows *rows, size_t column)
+{
+    char text[CLOCK_TEXT_SIZE], id[UUID_TEXT_LEN + 1];
+    struct text bytes;
+    struct uuid uuid;
+
+    switch (db_column_type(rows, column)) {
+    case DB_NULL:
+        lua_pushnil(L);
+        return;
+    case DB_INT64:
+        int64_push(L, db_get_int64(rows, column));
+        return;
+    case DB_DOUBLE:
+        lua_pushnumber(L, db_get_double(rows, column));
+        return;
+    case DB_BOOL:
+        lua_pushboolean(L, db_get_bool(rows, column));
+        return;
+    case DB_TIMESTAMP:
+        clock_format(db_get_timestamp(rows, column), text);
+        lua_pushstring(L, text);
+        return;
+    case DB_UUID:
+        uuid = db_get_uuid(rows, column);
+        uuid_format(&uuid, id);
+        lua_pushstring(L, id);
+        return;
+    default:
+        bytes = db_get_text(rows, column);
+        lua_pushlstring(L, bytes.data != NULL ? bytes.data : "", bytes.len);
+    }
+}
