@@ -71,10 +71,9 @@ describe("account summary", function()
   end)
 
   it("is a pure function of the events", function()
-    local states = testing.project(declaration, {
-      { aggregate_type = "bank.account", aggregate_id = "A-1", type = "account.Opened", payload = { iban = "DE01" } },
-      { aggregate_type = "bank.account", aggregate_id = "A-1", type = "account.Deposited", payload = { amount = 40 } },
-    })
+    local events = testing.stream("bank.account", "A-1", { opened "DE01", deposited(40) })
+
+    local states = testing.project(declaration, events)
 
     assert.same({ iban = "DE01", balance = 40 }, states["A-1"])
   end)
