@@ -53,28 +53,29 @@ static void count_results(struct run *run)
 /* Adds what was kept, so that a person knows where to go on. */
 static enum status say_what_was_kept(const struct run *run, struct diag *diag)
 {
+    const struct totals *totals = &run->totals;
     struct diag cause = *diag;
     int64_t line = ndjson_line(run->reader);
 
     if (run->batch.unknown)
         return diag_set(diag, cause.status,
-                        "%s; whether lines %" PRId64 " to %" PRId64
+                        "%s (whether lines %" PRId64 " to %" PRId64
                         " are committed is not known: look with `moontide "
-                        "events --after %" PRId64 "` before going on",
-                        cause.message, run->totals.line + 1, line,
-                        run->totals.last_position);
-    if (run->totals.line == 0)
-        return diag_set(diag, cause.status, "%s; nothing was appended",
+                        "events --after %" PRId64 "` before going on)",
+                        cause.message, totals->line + 1, line,
+                        totals->last_position);
+    if (totals->line == 0)
+        return diag_set(diag, cause.status, "%s (nothing was appended)",
                         cause.message);
-    if (line <= run->totals.line)
-        line = run->totals.line + 1;
+    if (line <= totals->line)
+        line = totals->line + 1;
     return diag_set(diag, cause.status,
-                    "%s; nothing of lines %" PRId64 " to %" PRId64
-                    " was kept, everything up to line %" PRId64
-                    " is committed (%" PRId64 " events appended): go on with "
-                    "line %" PRId64,
-                    cause.message, run->totals.line + 1, line, run->totals.line,
-                    run->totals.appended, run->totals.line + 1);
+                    "%s (nothing of lines %" PRId64 " to %" PRId64
+                    " was kept; up to line %" PRId64 " all is committed, "
+                    "%" PRId64 " appended and %" PRId64
+                    " there already: go on with line %" PRId64 ")",
+                    cause.message, totals->line + 1, line, totals->line,
+                    totals->appended, totals->repeated, totals->line + 1);
 }
 
 static enum status write_batch(struct run *run, struct diag *diag)
@@ -96,7 +97,7 @@ static enum status append_all(struct run *run, struct diag *diag)
     enum status status = STATUS_OK;
     bool ended = false;
 
-    progress_start(&progress, run->cli, "events appended");
+    progress_start(&progress, run->cli, "events");
     while (!ended && status == STATUS_OK) {
         if (*stop) {
             status = diag_set(diag, STATUS_STOPPED, "stopped by a signal");
@@ -106,7 +107,7 @@ static enum status append_all(struct run *run, struct diag *diag)
                                    diag);
         if (status == STATUS_OK && run->batch.count > 0)
             status = write_batch(run, diag);
-        progress_show(&progress, run->totals.appended);
+        progress_show(&progress, run->totals.appended + run->totals.repeated);
     }
     progress_end(&progress);
     return status == STATUS_OK ? status : say_what_was_kept(run, diag);

@@ -10,7 +10,7 @@
 
 struct progress {
     FILE *out;        /* NULL: say nothing */
-    const char *what; /* "events appended" */
+    const char *what; /* "events" */
     int64_t started_us;
     int64_t shown_us;
     bool visible; /* a line stands on the terminal */
