@@ -38,12 +38,6 @@ static enum status refuse(struct append_call *call, size_t event,
                     id, where, differs);
 }
 
-/* Missing and empty metadata are not the same. */
-static bool same_document(struct text a, struct text b)
-{
-    return (a.data == NULL) == (b.data == NULL) && text_equal(a, b);
-}
-
 /* The first part of `event` that differs from `was`, NULL when none does. */
 static const char *difference(const struct append_event *event,
                               const struct append_event *was)
@@ -58,7 +52,7 @@ static const char *difference(const struct append_event *event,
         return "revision";
     if (!text_equal(event->payload, was->payload))
         return "payload";
-    if (!same_document(event->metadata, was->metadata))
+    if (!text_equal(event->metadata, was->metadata))
         return "metadata";
     if (event->has_occurred_at && event->occurred_at != was->occurred_at)
         return "occurred_at";

@@ -41,7 +41,22 @@ static void numbers_each_stream_from_0_and_positions_from_1(void **state)
         assert_false(results[i].repeated);
     }
     assert_int_equal(append_one(f, events[2]).sequence, 2);
-    assert_int_equal(integer_of(f, "SELECT count(*) FROM EVENT_STORE"), 7);
+    assert_int_equal(append_one(f, events[3]).sequence, 1);
+    assert_int_equal(integer_of(f, "SELECT count(*) FROM EVENT_STORE"), 8);
+}
+
+static void keeps_streams_apart_whose_names_join_to_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct append_event events[] = {event_of("a", "bc", "1"),
+                                    event_of("ab", "c", "2"),
+                                    event_of("abc", "bc", "3")};
+    struct append_result results[3];
+    size_t bad;
+
+    check_ok(f, append(f, events, 3, results, &bad));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(results[i].sequence, 0);
 }
 
 static void stores_every_column(void **state)
@@ -199,6 +214,15 @@ static void takes_an_id_twice_in_one_call_as_a_repeat(void **state)
     assert_int_equal(results[2].position, results[0].position);
     assert_int_equal(results[2].sequence, 0);
     assert_int_equal(integer_of(f, "SELECT count(*) FROM EVENT_STORE"), 2);
+
+    /* the time of the call is what the first one was given */
+    events[0] = with_id(event_of("t", "i", "2"), ID_2);
+    events[2] = events[0];
+    events[2].has_occurred_at = true;
+    events[2].occurred_at = NOW;
+    check_ok(f, append(f, events, 3, results, &bad));
+    assert_true(results[2].repeated);
+    events[0] = event;
 
     events[1] = with_id(event_of("t", "i", "2"), ID_2);
     events[2] = with_id(event_of("t", "i", "3"), ID_2);
@@ -433,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(numbers_each_stream_from_0_and_positions_from_1),
+        TEST(keeps_streams_apart_whose_names_join_to_the_same),
         TEST(stores_every_column),
         TEST(leaves_metadata_null_when_none_is_given),
         TEST(partitions_by_the_aggregate_id),
