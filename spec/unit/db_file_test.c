@@ -320,6 +320,23 @@ static void a_log_that_was_deleted_fails_the_commit(void **state)
     assert_says(f, "-wal");
 }
 
+static void a_log_that_was_replaced_fails_the_commit(void **state)
+{
+    struct fixture *f = *state;
+    char log[128];
+    char other[128];
+
+    run(f, "CREATE TABLE t (a INTEGER) STRICT");
+    begin(f);
+    run(f, "INSERT INTO t VALUES (1)");
+    snprintf(log, sizeof(log), "%s-wal", f->path);
+    snprintf(other, sizeof(other), "%s.other", f->path);
+    write_file(other, "");
+    assert_int_equal(rename(other, log), 0);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    assert_says(f, "-wal");
+}
+
 static void a_damaged_page_is_named_with_the_file(void **state)
 {
     struct fixture *f = *state;
@@ -385,6 +402,7 @@ int main(void)
         with_database(a_file_deleted_inside_a_transaction_fails_the_commit),
         with_database(a_file_that_was_replaced_fails_the_commit),
         with_database(a_log_that_was_deleted_fails_the_commit),
+        with_database(a_log_that_was_replaced_fails_the_commit),
         with_database(a_damaged_page_is_named_with_the_file),
         with_database(the_log_is_cut_after_a_reader_held_it),
     };

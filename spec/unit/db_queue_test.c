@@ -94,8 +94,8 @@ static void rows_of_an_earlier_statement_do_not_count(void **state)
 
     begin_with_table(f);
     insert_later(f, 1, 1);
-    queue(f, "INSERT INTO t SELECT 2 WHERE ?1 = 0", 5, 0, 2);
-    queue(f, "SELECT ?1", 5, 0, 3);
+    queue(f, "SELECT ?1", 5, 0, 2);
+    queue(f, "INSERT INTO t SELECT 2 WHERE ?1 = 0", 5, 0, 3);
     commit(f);
 }
 

@@ -73,6 +73,8 @@ static void a_refused_statement_dooms_its_transaction(void **state)
 
     make_table(f);
     begin(f);
+    commit(f); /* the host's own COMMIT is prepared, and no way around */
+    begin(f);
     run(f, "INSERT INTO t VALUES (2)");
     refused(f, "COMMIT");
     assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
@@ -96,16 +98,6 @@ static void scripts_may_read_and_write_rows(void **state)
 
         ok(f, db_execute(f->db, &sql, NULL, 0, NULL, &f->diag));
     }
-}
-
-static void the_hosts_own_text_is_not_a_way_around(void **state)
-{
-    struct fixture *f = *state;
-
-    /* the same text, prepared and cached for the host before */
-    make_table(f);
-    assert_int_equal(number(f, "PRAGMA foreign_keys"), 1);
-    refused(f, "PRAGMA foreign_keys");
 }
 
 static void a_statement_that_may_only_read_cannot_write(void **state)
@@ -246,7 +238,6 @@ int main(void)
         with_database(scripts_may_not_touch_session_or_tables),
         with_database(a_refused_statement_dooms_its_transaction),
         with_database(scripts_may_read_and_write_rows),
-        with_database(the_hosts_own_text_is_not_a_way_around),
         with_database(a_statement_that_may_only_read_cannot_write),
         with_database(
             a_tables_script_creates_tables_indexes_views_and_triggers),

@@ -101,6 +101,22 @@ static void every_type_comes_back_as_it_went_in(void **state)
     db_rows_close(rows);
 }
 
+static void a_query_does_not_borrow_its_parameters(void **state)
+{
+    struct fixture *f = *state;
+    char word[] = "abc";
+    struct db_value params[] = {db_string(word),
+                                db_bytes((struct text){word, 3})};
+    struct db_rows *rows = query(f, "SELECT ?1 = 'abc', ?2 = x'616263'", params,
+                                 2);
+
+    memset(word, 'x', 3);
+    assert_true(next(f, rows));
+    assert_true(db_get_bool(rows, 0));
+    assert_true(db_get_bool(rows, 1));
+    db_rows_close(rows);
+}
+
 static void arrays_carry_any_text(void **state)
 {
     struct fixture *f = *state;
@@ -369,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_database(integers_of_64_bits_stay_exact),
         with_database(every_type_comes_back_as_it_went_in),
+        with_database(a_query_does_not_borrow_its_parameters),
         with_database(arrays_carry_any_text),
         with_database(text_that_no_database_could_hold_is_refused),
         with_database(a_wrong_number_of_parameters_is_refused),
