@@ -319,7 +319,7 @@ local function take(file, value, path, depth)
     if type(value) == "function" then
       hint = '; a name without a table after it? moontide.projection "orders" { ... }'
     end
-    error(("%s: %s is %s, not a declaration%s"):format(file, path, describe(value), hint), 0)
+    error(("%s:1: %s is %s, not a declaration%s"):format(file, path, describe(value), hint), 0)
   end
   local count = 0
   for _ in pairs(value) do
@@ -327,7 +327,7 @@ local function take(file, value, path, depth)
   end
   for index = 1, count do
     if value[index] == nil then
-      error(("%s: %s must be a plain list of declarations"):format(file, path), 0)
+      error(("%s:1: %s must be a plain list of declarations"):format(file, path), 0)
     end
     take(file, value[index], ("%s[%d]"):format(path, index), depth + 1)
   end
@@ -337,14 +337,14 @@ end
 function declare.collect(file, ...)
   local count = select("#", ...)
   if count == 0 or (count == 1 and (...) == nil) then
-    error(file .. ": returns nothing; a file of the scripts folder returns its declaration or a list of them", 0)
+    error(file .. ":1: returns nothing; a file of the scripts folder returns its declaration or a list of them", 0)
   elseif count > 1 then
-    error(file .. ": returns several values; put the declarations into one list", 0)
+    error(file .. ":1: returns several values; put the declarations into one list", 0)
   end
   local before = #ordered
   take(file, (...), "what it returns", 0)
   if #ordered == before and not known[(...)] then
-    error(file .. ": returns no declaration", 0)
+    error(file .. ":1: returns no declaration", 0)
   end
 end
 

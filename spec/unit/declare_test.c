@@ -1,0 +1,339 @@
+/*
+ * Declare: what a declaration becomes, and that each fault of one is an error
+ * with its file and line.
+ */
+#include "script_fixture.h"
+
+static const struct script_file NO_FILES[] = {{NULL, NULL}};
+
+/* Loads one file and compares its error; "" wants none. */
+static void expect_error(const char *text, const char *wanted)
+{
+    const struct script_file files[] = {{"handlers/x.lua", text}, {NULL, NULL}};
+    struct script_fixture f;
+
+    fixture_open(&f, files);
+    assert_string_equal(f.error, wanted);
+    fixture_close(&f, files);
+}
+
+/* The same for a projection "p" with the given members. */
+static void expect_refused(const char *members, const char *wanted)
+{
+    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
+
+    buffer_printf(&text,
+                  "local moontide = require 'moontide'\n"
+                  "local t = moontide.types\n"
+                  "return moontide.projection 'p' { %s }\n",
+                  members);
+    buffer_printf(&error, "handlers/x.lua:3: %s", wanted);
+    expect_error(text.data, error.data);
+    buffer_free(&text);
+    buffer_free(&error);
+}
+
+#define ON "on = { ['a.B'] = function() end }"
+
+static void a_projection_is_copied_whole(void **state)
+{
+    static const struct script_file files[] = {
+        {"handlers/x.lua",
+         "local moontide = require 'moontide'\n"
+         "local t = moontide.types\n"
+         "return {\n"
+         "  moontide.projection 'account-summary' {\n"
+         "    source = 'event-store', aggregates = { 'bank.account' },\n"
+         "    revision = 3, key = function(e) return e.key end,\n"
+         "    initial = function() return {} end,\n"
+         "    fields = { iban = t.text { unique = true, optional = true },\n"
+         "               fee = t.decimal(12, 2), kind = t.enum { 'a', 'b' },\n"
+         "               balance = t.integer() },\n"
+         "    on = { ['b.Two'] = print, ['a.One'] = print } },\n"
+         "  { moontide.sql_projection 'turnover' { tables = 'tables.sql',\n"
+         "    reset = function() end, " ON " } },\n"
+         "}\n"},
+        {NULL, NULL},
+    };
+    struct script_fixture f;
+    const struct declaration *d;
+
+    (void)state;
+    fixture_open(&f, files);
+    assert_string_equal(f.error, "");
+    assert_int_equal(f.set.count, 2);
+    d = &f.set.items[0];
+    assert_int_equal(d->kind, DECLARATION_PROJECTION);
+    assert_string_equal(d->name, "account-summary");
+    assert_string_equal(d->file, "handlers/x.lua");
+    assert_int_equal(d->line, 4);
+    assert_string_equal(d->source, "event-store");
+    assert_int_equal(d->revision, 3);
+    assert_int_equal(d->ntypes, 2);
+    assert_true(text_equal(d->types[0], TEXT_LITERAL("a.One")));
+    assert_int_equal(d->naggregates, 1);
+    assert_true(d->own_key);
+    assert_string_equal(d->table, "account_summary");
+    assert_int_equal(d->nfields, 4);
+    assert_string_equal(d->fields[0].name, "balance");
+    assert_int_equal(d->fields[0].type, FIELD_INTEGER);
+    assert_int_equal(d->fields[1].precision, 12);
+    assert_int_equal(d->fields[1].scale, 2);
+    assert_true(d->fields[2].unique && d->fields[2].optional);
+    assert_string_equal(d->fields[3].values[1], "b");
+    assert_null(d->fields[3].values[2]);
+    d = &f.set.items[1];
+    assert_int_equal(d->kind, DECLARATION_SQL_PROJECTION);
+    assert_int_equal(d->index, 1);
+    assert_true(d->resettable);
+    assert_false(d->own_key);
+    assert_string_equal(d->tables_file, "tables.sql");
+    assert_true(text_equal(d->tables_sql,
+                           TEXT_LITERAL("CREATE TABLE t (a INTEGER);\n")));
+    fixture_close(&f, files);
+}
+
+static void nothing_to_declare_is_no_fault(void **state)
+{
+    struct script_fixture f;
+
+    (void)state;
+    fixture_open(&f, NO_FILES);
+    assert_string_equal(f.error, "");
+    assert_int_equal(f.set.count, 0);
+    assert_null(f.set.warnings[0]);
+    fixture_close(&f, NO_FILES);
+}
+
+static void every_wrong_member_is_named(void **state)
+{
+    (void)state;
+    expect_refused("", "projection \"p\": no handlers: on = { [\"some.Type\"] "
+                       "= function ... } is missing");
+    expect_refused("on = {}", "projection \"p\": no handlers: on is empty");
+    expect_refused("on = 3", "projection \"p\": on is a number; it must be a "
+                             "table of event types and functions");
+    expect_refused("on = { ['a.B'] = 'x' }",
+                   "projection \"p\": on[\"a.B\"] is \"x\"; a handler is a "
+                   "function");
+    expect_refused("on = { print }", "projection \"p\": on[1]: an event type "
+                                     "is text of 1 to 255 characters");
+    expect_refused(ON ", inital = print",
+                   "projection \"p\": unknown key inital; did you mean "
+                   "\"initial\"?");
+    expect_refused(ON ", 7", "projection \"p\": unknown key [1]; known are "
+                             "source, aggregates, revision, key, on, fields, "
+                             "initial, table");
+    expect_refused(ON ", retry = {}",
+                   "projection \"p\": retry is not available in this version");
+    expect_refused(ON ", source = 'event-capture'",
+                   "projection \"p\": source \"event-capture\" is not "
+                   "available in this version; leave it out or say "
+                   "\"event-store\"");
+    expect_refused(ON ", key = 'id'",
+                   "projection \"p\": key is \"id\"; it must be a function");
+    expect_refused(ON ", initial = {}",
+                   "projection \"p\": initial is a table; it must be a "
+                   "function");
+    expect_refused(ON ", aggregates = {}", "projection \"p\": aggregates is "
+                                           "empty; leave it out to take all");
+    expect_refused(ON ", aggregates = { 'a', 'a' }",
+                   "projection \"p\": aggregates has \"a\" twice");
+    expect_refused(ON ", aggregates = { 1 }",
+                   "projection \"p\": aggregates[1] is a number; it must be "
+                   "text of 1 to 255 characters");
+    expect_refused(ON ", revision = 0",
+                   "projection \"p\": revision is 0; it must be a whole number "
+                   "from 1 to 2147483647");
+    expect_refused(ON ", table = 'a b'",
+                   "projection \"p\": table is \"a b\"; it must be a table's "
+                   "name (letters, digits and _, not first a digit, at most "
+                   "63)");
+}
+
+static void every_wrong_field_is_named(void **state)
+{
+    (void)state;
+    expect_refused(ON ", fields = { a = t.text }",
+                   "projection \"p\": fields.a is a function, not a type of "
+                   "moontide.types; call the type, as in t.text()");
+    expect_refused(ON ", fields = { a = 'text' }",
+                   "projection \"p\": fields.a is \"text\", not a type of "
+                   "moontide.types");
+    expect_refused(ON ", fields = { a = t.list(t.text()) }",
+                   "projection \"p\": fields.a: a list cannot be a column; "
+                   "keep it in the state without declaring it");
+    expect_refused(ON ", fields = { State = t.text() }",
+                   "projection \"p\": fields.State: every query table has a "
+                   "column of that name already");
+    expect_refused(ON ", fields = { ['a-b'] = t.text() }",
+                   "projection \"p\": fields: \"a-b\" is no column name "
+                   "(letters, digits and _, not first a digit, at most 63)");
+    expect_refused(ON ", fields = { Name = t.text(), name = t.text() }",
+                   "projection \"p\": fields.Name and fields.name are one "
+                   "column to a database");
+    expect_refused(ON ", fields = { a = t.text { uniqe = true } }",
+                   "t.text has no option uniqe; did you mean \"unique\"?");
+    expect_refused(ON ", fields = { a = t.text { unique = 1 } }",
+                   "option unique of t.text is true or false, not a number");
+    expect_refused(ON ", fields = { a = t.decimal() }",
+                   "t.decimal(precision, scale): precision is a whole number "
+                   "from 1 to 65");
+    expect_refused(ON ", fields = { a = t.decimal(4, 5) }",
+                   "t.decimal(precision, scale): scale is a whole number from "
+                   "0 to 4");
+    expect_refused(ON ", fields = { a = t.enum {} }",
+                   "t.enum takes a list of words, as in t.enum { \"open\", "
+                   "\"closed\" }");
+    expect_refused(ON ", fields = { a = t.enum { 'x', 'x' } }",
+                   "t.enum: \"x\" is there twice");
+}
+
+static void a_file_must_return_its_declarations(void **state)
+{
+    (void)state;
+    expect_error("local moontide = require 'moontide'\n"
+                 "moontide.projection 'p' { " ON " }\n"
+                 "return {}\n",
+                 "handlers/x.lua:1: returns no declaration");
+    expect_error("local moontide = require 'moontide'\n"
+                 "local a = moontide.projection 'a' { " ON " }\n"
+                 "local b = moontide.projection 'b' { " ON " }\n"
+                 "return a, b\n",
+                 "handlers/x.lua:1: returns several values; put the "
+                 "declarations into one list");
+    expect_error("local moontide = require 'moontide'\n"
+                 "local a = moontide.projection 'a' { " ON " }\n"
+                 "moontide.projection 'b' { " ON " }\n"
+                 "return a\n",
+                 "handlers/x.lua:3: projection \"b\": is made here but not "
+                 "returned from the file; add it to what the file returns");
+    expect_error("return nil\n",
+                 "handlers/x.lua:1: returns nothing; a file of the scripts "
+                 "folder returns its declaration or a list of them");
+    expect_error("return 5\n", "handlers/x.lua:1: what it returns is a number, "
+                               "not a declaration");
+    expect_error("return { require('moontide').projection 'p' }\n",
+                 "handlers/x.lua:1: what it returns[1] is a function, not a "
+                 "declaration; a name without a table after it? "
+                 "moontide.projection \"orders\" { ... }");
+    expect_error("return { x = require('moontide').projection 'p' { " ON
+                 " } }\n",
+                 "handlers/x.lua:1: what it returns must be a plain list of "
+                 "declarations");
+}
+
+static void what_comes_later_is_an_error_of_its_line(void **state)
+{
+    (void)state;
+    expect_error("\nreturn require('moontide').saga 's' {}\n",
+                 "handlers/x.lua:2: moontide.saga is not available in this "
+                 "version");
+}
+
+static void names_and_tables_are_used_once(void **state)
+{
+    (void)state;
+    expect_error("local moontide = require 'moontide'\n"
+                 "return { moontide.projection 'a' { " ON " },\n"
+                 "  moontide.sql_projection 'a' { " ON " } }\n",
+                 "handlers/x.lua:3: sql_projection \"a\": is declared at "
+                 "handlers/x.lua:2 already; every projection has a name of "
+                 "its own");
+    expect_error("local moontide = require 'moontide'\n"
+                 "return { moontide.projection 'account-summary' { " ON " },\n"
+                 "  moontide.projection 'Account_Summary' { " ON " } }\n",
+                 "handlers/x.lua:3: projection \"Account_Summary\": its table "
+                 "Account_Summary is that of projection \"account-summary\" "
+                 "(handlers/x.lua:2) already; give one of them another name "
+                 "or table = \"...\"");
+    expect_error("local moontide = require 'moontide'\n"
+                 "return { moontide.projection 'account-summary' { " ON " },\n"
+                 "  moontide.projection 'account_summary' { " ON
+                 ", table = 'other' } }\n",
+                 "");
+}
+
+static void a_table_file_must_be_there_for_the_dialect(void **state)
+{
+    struct script_fixture f;
+    static const struct script_file missing[] = {
+        {"handlers/x.lua", "return require('moontide').sql_projection 'p' { " ON
+                           ", tables = 'sql/none.sql' }"},
+        {NULL, NULL},
+    };
+    static const struct script_file other[] = {
+        {"handlers/x.lua", "return require('moontide').sql_projection 'p' { " ON
+                           ", tables = { postgres = 'x.sql' } }"},
+        {NULL, NULL},
+    };
+    static const struct script_file chosen[] = {
+        {"handlers/x.lua", "return require('moontide').sql_projection 'p' { " ON
+                           ", tables = { sqlite = 'tables.sql' } }"},
+        {NULL, NULL},
+    };
+
+    (void)state;
+    fixture_open(&f, missing);
+    assert_non_null(strstr(f.error, "handlers/x.lua:1: sql_projection \"p\": "
+                                    "tables = \"sql/none.sql\": "));
+    fixture_close(&f, missing);
+    fixture_open(&f, other);
+    assert_string_equal(f.error, "handlers/x.lua:1: sql_projection \"p\": "
+                                 "tables has no file for sqlite");
+    fixture_close(&f, other);
+    fixture_open(&f, chosen);
+    assert_string_equal(f.set.items[0].tables_file, "tables.sql");
+    fixture_close(&f, chosen);
+}
+
+static void assigned_file_locals_are_warned_of(void **state)
+{
+    static const struct script_file files[] = {
+        {"handlers/x.lua", "local moontide = require 'moontide'\n"
+                           "local count, cache = 0, {}\n"
+                           "return moontide.projection 'p' {\n"
+                           "  key = function(event)\n"
+                           "    cache[1] = true\n"
+                           "    return event.key\n"
+                           "  end,\n"
+                           "  on = { ['a.B'] = function(state)\n"
+                           "    local count_here = 1\n"
+                           "    local function inner()\n"
+                           "      count_here = 2\n"
+                           "      count = count + 1\n"
+                           "    end\n"
+                           "    inner()\n"
+                           "  end } }\n"},
+        {NULL, NULL},
+    };
+    struct script_fixture f;
+
+    (void)state;
+    fixture_open(&f, files);
+    assert_string_equal(f.error, "");
+    assert_string_equal(
+        f.set.warnings[0],
+        "handlers/x.lua:12: the handler for a.B of \"p\" assigns the local "
+        "\"count\" of the file, which survives messages and rollbacks; keep "
+        "such values in the state or in a table of the database");
+    assert_null(f.set.warnings[1]);
+    fixture_close(&f, files);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_projection_is_copied_whole),
+        cmocka_unit_test(nothing_to_declare_is_no_fault),
+        cmocka_unit_test(every_wrong_member_is_named),
+        cmocka_unit_test(every_wrong_field_is_named),
+        cmocka_unit_test(a_file_must_return_its_declarations),
+        cmocka_unit_test(what_comes_later_is_an_error_of_its_line),
+        cmocka_unit_test(names_and_tables_are_used_once),
+        cmocka_unit_test(a_table_file_must_be_there_for_the_dialect),
+        cmocka_unit_test(assigned_file_locals_are_warned_of),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
