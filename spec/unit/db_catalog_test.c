@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
@@ -90,6 +91,51 @@ static void every_statement_is_filled_and_ready_to_prepare(void **state)
         assert_true(sql->hash == hash_fnv1a64(sql->text));
     }
     catalog_close(catalog);
+    arena_free(&all.arena);
+}
+
+static void apply_scripts(sqlite3 *raw, const struct catalog_name *names)
+{
+    const struct catalog_script *scripts;
+    size_t count;
+
+    scripts = catalog_scripts("sqlite", &count);
+    for (size_t i = 0; i < count; i++) {
+        struct buffer filled = BUFFER_EMPTY;
+        struct diag diag;
+
+        assert_int_equal(catalog_fill(scripts[i].text, names, &filled, &diag),
+                         STATUS_OK);
+        if (sqlite3_exec(raw, filled.data, NULL, NULL, NULL) != SQLITE_OK)
+            fail_msg("%s: %s", scripts[i].name, sqlite3_errmsg(raw));
+        buffer_free(&filled);
+    }
+}
+
+static void every_statement_fits_the_tables_of_the_scripts(void **state)
+{
+    struct all_names all;
+    struct catalog *catalog;
+    struct diag diag;
+    sqlite3 *raw;
+
+    (void)state;
+    collect_all(&all);
+    assert_int_equal(sqlite3_open(":memory:", &raw), SQLITE_OK);
+    apply_scripts(raw, all.names);
+    assert_int_equal(catalog_open("sqlite", all.names, &catalog, &diag),
+                     STATUS_OK);
+    for (int i = 0; i < SQL_COUNT; i++) {
+        struct text text = catalog_sql(catalog, (enum sql_statement)i)->text;
+        sqlite3_stmt *handle;
+
+        if (sqlite3_prepare_v2(raw, text.data, (int)text.len, &handle, NULL) !=
+            SQLITE_OK)
+            fail_msg("%s in: %.*s", sqlite3_errmsg(raw), TEXT_ARGS(text));
+        sqlite3_finalize(handle);
+    }
+    catalog_close(catalog);
+    sqlite3_close(raw);
     arena_free(&all.arena);
 }
 
@@ -211,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_statement_is_filled_and_ready_to_prepare),
+        cmocka_unit_test(every_statement_fits_the_tables_of_the_scripts),
         cmocka_unit_test(a_name_that_nothing_uses_is_an_error),
         cmocka_unit_test(a_missing_name_is_an_error_that_names_the_file),
         cmocka_unit_test(an_unknown_dialect_has_nothing),
