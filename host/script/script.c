@@ -1,0 +1,266 @@
+#include "script/script.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "script/declare.h"
+#include "script/handler_call.h"
+#include "script/lua_call.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define SOURCE_MAX ((size_t)4 << 20) /* bytes of one script */
+
+struct script {
+    struct script_state *state;
+    struct arena arena;
+    struct declare_set set;
+    struct handler_code *code;
+};
+
+/* --- the files of the scripts folder ---------------------------------------
+ */
+
+struct file_list {
+    char **names; /* sorted bytewise: the order of declarations */
+    size_t count, capacity;
+};
+
+static void file_list_free(struct file_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        mem_free(list->names[i]);
+    mem_free(list->names);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_script(const char *name)
+{
+    size_t len = strlen(name);
+
+    return name[0] != '.' && len > 4 && strcmp(name + len - 4, ".lua") == 0;
+}
+
+/* Folders below hold modules for require; they declare nothing. */
+static enum status list_files(const char *folder, struct file_list *list,
+                              struct diag *diag)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+
+    if (dir == NULL)
+        return diag_set(diag, STATUS_CONFIG,
+                        "the scripts folder %s cannot be read: %s; set "
+                        "`scripts` or make the folder",
+                        folder, strerror(errno));
+    while ((entry = readdir(dir)) != NULL) {
+        if (!is_script(entry->d_name))
+            continue;
+        if (list->count == list->capacity) {
+            list->capacity = 2 * list->count + 16;
+            list->names = mem_grow(list->names, list->capacity,
+                                   sizeof(*list->names));
+        }
+        list->names[list->count++] = mem_copy_text(entry->d_name,
+                                                   strlen(entry->d_name));
+    }
+    closedir(dir);
+    if (list->count > 0)
+        qsort(list->names, list->count, sizeof(*list->names), compare_names);
+    return STATUS_OK;
+}
+
+/* --- loading ----------------------------------------------------------------
+ */
+
+/* What the protected steps below work on. */
+struct loading {
+    struct script *script;
+    const char *file; /* as messages name it */
+    struct text source;
+    struct diag diag; /* of a chunk that does not compile */
+    bool bad_source;
+};
+
+static int step_begin(lua_State *L)
+{
+    declare_begin(L);
+    return 0;
+}
+
+static int step_file(lua_State *L)
+{
+    struct loading *loading = lua_touserdata(L, 1);
+    int base = lua_gettop(L);
+
+    if (lua_call_load(L, loading->source, loading->file, &loading->diag) !=
+        STATUS_OK) {
+        loading->bad_source = true;
+        return 0;
+    }
+    lua_call(L, 0, LUA_MULTRET);
+    declare_file(L, loading->file, lua_gettop(L) - base);
+    return 0;
+}
+
+static int step_end(lua_State *L)
+{
+    struct loading *loading = lua_touserdata(L, 1);
+
+    declare_end(L, &loading->script->set);
+    return 0;
+}
+
+static enum status run_step(struct loading *loading, lua_CFunction step,
+                            struct diag *diag)
+{
+    struct lua_failure failure;
+
+    loading->bad_source = false;
+    if (lua_call_run(loading->script->state, step, loading, &failure) !=
+        LUA_CALL_OK)
+        return diag_set(diag, STATUS_CONFIG, "%s", failure.message);
+    if (loading->bad_source)
+        return diag_set(diag, STATUS_CONFIG, "%s", loading->diag.message);
+    return STATUS_OK;
+}
+
+static enum status load_file(struct loading *loading, const char *folder,
+                             const char *shown, const char *name,
+                             struct diag *diag)
+{
+    struct buffer path = BUFFER_EMPTY, file = BUFFER_EMPTY;
+    struct buffer source = BUFFER_EMPTY;
+    enum status status;
+
+    buffer_printf(&path, "%s/%s", folder, name);
+    buffer_printf(&file, "%s/%s", shown, name);
+    status = buffer_read_file(&source, path.data, SOURCE_MAX, diag);
+    if (status != STATUS_OK) {
+        if (diag != NULL)
+            diag->status = STATUS_CONFIG;
+        status = STATUS_CONFIG;
+    } else {
+        loading->file = file.data;
+        loading->source = buffer_text(&source);
+        status = run_step(loading, step_file, diag);
+    }
+    buffer_free(&path);
+    buffer_free(&file);
+    buffer_free(&source);
+    return status;
+}
+
+static enum status load_all(struct script *script,
+                            const struct script_options *options,
+                            struct diag *diag)
+{
+    struct loading loading = {.script = script};
+    struct file_list list = {.names = NULL};
+    struct buffer folder = BUFFER_EMPTY;
+    enum status status;
+
+    buffer_printf(&folder, "%s/%s", options->app_dir, options->scripts);
+    status = list_files(folder.data, &list, diag);
+    if (status == STATUS_OK)
+        status = run_step(&loading, step_begin, diag);
+    for (size_t i = 0; status == STATUS_OK && i < list.count; i++)
+        status = load_file(&loading, folder.data, options->scripts,
+                           list.names[i], diag);
+    if (status == STATUS_OK)
+        status = run_step(&loading, step_end, diag);
+    file_list_free(&list);
+    buffer_free(&folder);
+    return status;
+}
+
+enum status script_open(const struct script_options *options,
+                        struct script **script_out, struct diag *diag)
+{
+    const struct state_options state_options = {
+        .time_us = options->limits.time_us,
+        .memory = options->limits.memory,
+        .jit = options->jit,
+        .grants = options->grants,
+        .app_dir = options->app_dir,
+        .scripts = options->scripts,
+        .log = options->log,
+    };
+    struct script *script = mem_alloc(sizeof(*script));
+    struct handler_call_options call_options = {
+        .payload = options->limits.payload,
+        .log = options->log,
+    };
+    enum status status = script_state_open(&state_options, &script->state,
+                                           diag);
+
+    if (status != STATUS_OK)
+        goto fail_state;
+    script->set = (struct declare_set){
+        .arena = &script->arena,
+        .dialect = options->dialect,
+    };
+    status = load_all(script, options, diag);
+    if (status != STATUS_OK)
+        goto fail_load;
+    call_options.state = script->state;
+    call_options.set = &script->set;
+    status = handler_call_open(&call_options, &script->code, diag);
+    if (status != STATUS_OK)
+        goto fail_load;
+    *script_out = script;
+    return STATUS_OK;
+
+fail_load:
+    script_state_close(script->state);
+    arena_free(&script->arena);
+fail_state:
+    mem_free(script);
+    return status;
+}
+
+void script_close(struct script *script)
+{
+    if (script == NULL)
+        return;
+    handler_call_close(script->code);
+    script_state_close(script->state);
+    arena_free(&script->arena);
+    mem_free(script);
+}
+
+/* --- what it gives
+ * ------------------------------------------------------------ */
+
+const struct declaration *script_declarations(const struct script *script,
+                                              size_t *count)
+{
+    *count = script->set.count;
+    return script->set.items;
+}
+
+const char *const *script_warnings(const struct script *script)
+{
+    return script->set.warnings;
+}
+
+struct handler script_handler(struct script *script)
+{
+    return (struct handler){.ops = &handler_call_ops, .code = script->code};
+}
+
+void script_fail_next(struct script *script, const char *consumer,
+                      const char *type, int times)
+{
+    handler_call_fail_next(script->code, consumer, type, times);
+}
+
+int64_t script_memory(const struct script *script)
+{
+    return (int64_t)script->state->limits.used;
+}
