@@ -557,28 +557,28 @@ static void index_types(struct handler_code *code)
 }
 
 enum status handler_call_open(const struct handler_call_options *options,
-                              struct handler_code **out, struct diag *diag)
+                              struct handler_code **code, struct diag *diag)
 {
-    struct handler_code *code = mem_alloc(sizeof(*code));
+    struct handler_code *made = mem_alloc(sizeof(*made));
     size_t count = options->set->count;
     struct lua_failure failure;
 
-    code->state = options->state;
-    code->L = options->state->L;
-    code->set = options->set;
-    code->payload = options->payload;
-    code->log = options->log;
-    code->contexts = mem_alloc(count * sizeof(*code->contexts) + 1);
-    code->types = mem_alloc(count * sizeof(*code->types) + 1);
-    index_types(code);
-    if (lua_call_run(code->state, prepare, code, &failure) != LUA_CALL_OK) {
-        handler_call_close(code);
+    made->state = options->state;
+    made->L = options->state->L;
+    made->set = options->set;
+    made->payload = options->payload;
+    made->log = options->log;
+    made->contexts = mem_alloc(count * sizeof(*made->contexts) + 1);
+    made->types = mem_alloc(count * sizeof(*made->types) + 1);
+    index_types(made);
+    if (lua_call_run(made->state, prepare, made, &failure) != LUA_CALL_OK) {
+        handler_call_close(made);
         return diag_set(diag,
                         failure.outcome == LUA_CALL_MEMORY ? STATUS_LIMIT
                                                            : STATUS_CONFIG,
                         "%s", failure.message);
     }
-    *out = code;
+    *code = made;
     return STATUS_OK;
 }
 

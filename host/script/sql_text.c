@@ -47,7 +47,7 @@ enum status sql_text_find(struct sql_texts *texts, struct text text,
     if (texts->count == texts->capacity) {
         texts->capacity = texts->capacity == 0 ? 16 : 2 * texts->capacity;
         texts->items = mem_grow(texts->items, texts->capacity,
-                                sizeof(*texts->items));
+                                sizeof(struct sql_text *));
     }
     map_put(&texts->index, (struct text){(char *)(item + 1), text.len},
             (int64_t)texts->count, &added);

@@ -159,7 +159,7 @@ static bool normalise_decimal(struct text text, int precision, int scale,
                               char out[DECIMAL_LENGTH])
 {
     const char *at = text.data, *end = at + text.len;
-    const char *whole, *fraction = NULL;
+    const char *whole, *fraction = "";
     int nwhole, nfraction = 0;
     bool zero = true;
 
@@ -179,7 +179,7 @@ static bool normalise_decimal(struct text text, int precision, int scale,
         if (nfraction == 0)
             return false;
     }
-    while (nfraction > scale && fraction[nfraction - 1] == '0')
+    while (nfraction > 0 && nfraction > scale && fraction[nfraction - 1] == '0')
         nfraction--;
     if (at != end || nwhole == 0 || nfraction > scale ||
         nwhole - (*whole == '0') > precision - scale)
@@ -188,7 +188,7 @@ static bool normalise_decimal(struct text text, int precision, int scale,
         zero = zero && (*at == '0' || *at == '.');
     snprintf(out, DECIMAL_LENGTH, "%s%.*s%s%.*s%0*d",
              *text.data == '-' && !zero ? "-" : "", nwhole, whole,
-             scale > 0 ? "." : "", nfraction, fraction != NULL ? fraction : "",
+             scale > 0 ? "." : "", nfraction, fraction,
              scale > nfraction ? scale - nfraction : 0, 0);
     if (scale == nfraction) /* "%0*d" wrote a digit too many */
         out[strlen(out) - 1] = '\0';
