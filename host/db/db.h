@@ -12,7 +12,9 @@
  *
  * Statuses of every call below: OK; CONFLICT (run the transaction again);
  * LOST (the connection is gone: db_reopen; a COMMIT in flight is unknown);
- * UNIQUE (diag.constraint); PERMANENT (all else, with the server's message);
+ * UNIQUE (diag.constraint); UNAVAILABLE (the database cannot do its work now:
+ * full disk, read-only or damaged file; no statement is to blame); PERMANENT
+ * (all else, with the server's message);
  * FAILED (the statement ran past db_deadline).
  */
 #ifndef HOST_DB_DB_H

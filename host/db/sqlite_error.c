@@ -113,8 +113,9 @@ enum status sqlite_error(struct db_session *session, int code,
     if (session->read_only && (code & 0xff) == SQLITE_READONLY)
         return diag_set(diag, STATUS_PERMANENT,
                         "%s was opened for reading only", session->path);
+    /* the file, not the statement: whoever ran it is not to blame */
     if (file_error(code) != NULL)
-        return diag_set(diag, STATUS_PERMANENT, "%s: %s (%s)", session->path,
+        return diag_set(diag, STATUS_UNAVAILABLE, "%s: %s (%s)", session->path,
                         file_error(code), message);
     return diag_set(diag, STATUS_PERMANENT, "%s", message);
 }

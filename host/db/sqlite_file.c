@@ -26,7 +26,7 @@ static const char settings[] = "PRAGMA synchronous = FULL;"
 static enum status gone(const struct db_session *session, const char *suffix,
                         struct diag *diag)
 {
-    return diag_set(diag, STATUS_PERMANENT,
+    return diag_set(diag, STATUS_UNAVAILABLE,
                     "the database file %s%s was moved, deleted or replaced "
                     "while it was open; stop the host, put the file back and "
                     "start again",

@@ -127,7 +127,8 @@ static enum status prepare_tables(struct application *app, struct diag *diag)
             status = prepare_query_table(app, declaration, diag);
         else if (declaration->tables_file != NULL &&
                  app->settings->schema_create)
-            status = db_script(app->db, declaration->tables_sql, DB_HOST, diag);
+            status = db_script(app->db, declaration->tables_sql, DB_SCRIPT,
+                               diag);
         if (status == STATUS_PERMANENT && declaration->tables_file != NULL) {
             diag->status = STATUS_CONFIG;
             return diag_wrap(diag, "%s:%d: tables of '%s' (%s)",

@@ -73,7 +73,7 @@ static void a_file_of_something_else_is_refused_when_opened(void **state)
     snprintf(url, sizeof(url), "sqlite:%s", other);
     write_file(other, "This is a shopping list, and nothing else than that. "
                       "Bread, butter, a pound of apples, ten eggs, salt.");
-    expect_open(f, url, true, STATUS_PERMANENT, "not a SQLite database");
+    expect_open(f, url, true, STATUS_UNAVAILABLE, "not a SQLite database");
     assert_says(f, other);
 }
 
@@ -133,7 +133,7 @@ static int open_as_nobody(struct fixture *f)
 
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 10;
-    if (open_url(f, f->url, true, &db) != STATUS_PERMANENT)
+    if (open_url(f, f->url, true, &db) != STATUS_UNAVAILABLE)
         return 11;
     if (strstr(f->diag.message, "not writable") == NULL)
         return 12;
@@ -181,10 +181,10 @@ static void a_full_database_is_an_error_and_nothing_is_kept(void **state)
     (void)number(f, "PRAGMA max_page_count = 50");
     begin(f);
     run(f, "INSERT INTO t VALUES ('first')");
-    assert_int_equal(try_run(f, f->db, fill), STATUS_PERMANENT);
+    assert_int_equal(try_run(f, f->db, fill), STATUS_UNAVAILABLE);
     assert_says(f, "the disk is full");
     assert_says(f, f->path);
-    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_UNAVAILABLE);
     assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
     (void)number(f, "PRAGMA max_page_count = 100000");
     run(f, fill); /* with room again the connection goes on */
@@ -211,7 +211,7 @@ static int write_beyond_the_limit(struct fixture *f)
     status = db_execute(db, &sql, NULL, 0, &affected, &f->diag);
     if (status == STATUS_OK)
         status = db_commit(db, NULL, &f->diag);
-    if (status != STATUS_PERMANENT)
+    if (status != STATUS_UNAVAILABLE)
         return 13;
     if (strstr(f->diag.message, f->path) == NULL)
         return 14;
@@ -237,7 +237,7 @@ static void a_deleted_file_is_an_error_at_begin(void **state)
 
     run(f, "CREATE TABLE t (a INTEGER) STRICT");
     assert_int_equal(unlink(f->path), 0);
-    assert_int_equal(db_begin(f->db, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_begin(f->db, &f->diag), STATUS_UNAVAILABLE);
     assert_says(f, "moved, deleted or replaced");
     assert_says(f, f->path);
 }
@@ -250,14 +250,14 @@ static void nothing_is_read_from_or_written_to_a_deleted_file(void **state)
 
     run(f, "CREATE TABLE t (a INTEGER) STRICT");
     assert_int_equal(unlink(f->path), 0);
-    assert_int_equal(db_begin_read(f->db, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_begin_read(f->db, &f->diag), STATUS_UNAVAILABLE);
     assert_int_equal(try_run(f, f->db, "INSERT INTO t VALUES (1)"),
-                     STATUS_PERMANENT);
+                     STATUS_UNAVAILABLE);
     assert_int_equal(db_query(f->db, &select, NULL, 0, &rows, &f->diag),
-                     STATUS_PERMANENT);
+                     STATUS_UNAVAILABLE);
     assert_int_equal(
         db_script(f->db, text_of("CREATE TABLE u (a)"), DB_HOST, &f->diag),
-        STATUS_PERMANENT);
+        STATUS_UNAVAILABLE);
     assert_says(f, "moved, deleted or replaced");
 }
 
@@ -288,7 +288,7 @@ static void a_file_deleted_inside_a_transaction_fails_the_commit(void **state)
     begin(f);
     run(f, "INSERT INTO t VALUES (1)");
     assert_int_equal(unlink(f->path), 0);
-    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_UNAVAILABLE);
     assert_says(f, "moved, deleted or replaced");
 }
 
@@ -303,7 +303,7 @@ static void a_file_that_was_replaced_fails_the_commit(void **state)
     snprintf(other, sizeof(other), "%s.other", f->path);
     write_file(other, "");
     assert_int_equal(rename(other, f->path), 0);
-    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_UNAVAILABLE);
 }
 
 static void a_log_that_was_deleted_fails_the_commit(void **state)
@@ -316,7 +316,7 @@ static void a_log_that_was_deleted_fails_the_commit(void **state)
     run(f, "INSERT INTO t VALUES (1)");
     snprintf(log, sizeof(log), "%s-wal", f->path);
     assert_int_equal(unlink(log), 0);
-    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_UNAVAILABLE);
     assert_says(f, "-wal");
 }
 
@@ -333,7 +333,7 @@ static void a_log_that_was_replaced_fails_the_commit(void **state)
     snprintf(other, sizeof(other), "%s.other", f->path);
     write_file(other, "");
     assert_int_equal(rename(other, log), 0);
-    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_UNAVAILABLE);
     assert_says(f, "-wal");
 }
 
@@ -354,7 +354,7 @@ static void a_damaged_page_is_named_with_the_file(void **state)
     assert_int_equal(close(file), 0);
     f->db = fixture_connect(f);
     assert_int_equal(try_run(f, f->db, "SELECT count(*) FROM t"),
-                     STATUS_PERMANENT);
+                     STATUS_UNAVAILABLE);
     assert_says(f, "damaged");
     assert_says(f, f->path);
 }
