@@ -1,0 +1,278 @@
+---@meta moontide
+
+--- What `require "moontide"` gives. For editors only; nothing loads this file.
+---@class moontide
+local moontide = {}
+
+--- An event as a handler sees it. It is readable while its handler runs.
+---@class moontide.Event
+---@field id string UUID, lower case
+---@field type string
+---@field revision integer of the payload's shape, 0 unless the writer gave one
+---@field payload any decoded when it is first read
+---@field metadata table? decoded when it is first read
+---@field position integer its place in the topic
+---@field topic string
+---@field key string
+---@field occurred_at string RFC 3339 in UTC
+---@field aggregate_type string
+---@field aggregate_id string
+---@field sequence integer place in the stream of its aggregate, from 0
+local Event = {} -- luacheck: ignore 241
+
+--- A plain table with every field, to keep beyond the call.
+---@return table
+function Event:copy() end
+
+---@class moontide.Log
+local Log = {} -- luacheck: ignore 241
+---@param text string
+---@param fields? table<string, any>
+function Log.debug(text, fields) end
+---@param text string
+---@param fields? table<string, any>
+function Log.info(text, fields) end
+---@param text string
+---@param fields? table<string, any>
+function Log.warn(text, fields) end
+---@param text string
+---@param fields? table<string, any>
+function Log.error(text, fields) end
+
+---@alias moontide.Sql string | { sqlite?: string, postgres?: string, mysql?: string }
+---@alias moontide.Parameter nil | boolean | number | string | ffi.cdata* | lightuserdata | moontide.Bytes
+---@alias moontide.Row table<string, any>
+
+--- The call a handler runs in. Usable only inside its handler.
+---@class moontide.Ctx
+---@field key string?
+---@field partition integer
+---@field attempt integer from 1
+---@field replaying boolean
+---@field delivery_id string? listeners only
+---@field dialect "sqlite" | "postgres" | "mysql"
+---@field log moontide.Log
+local Ctx = {} -- luacheck: ignore 241
+
+--- Rows; costs a round trip. NULL is nil, integers beyond 2^53 are int64.
+---@param sql moontide.Sql parameters are `?`, a literal question mark is `??`
+---@param ... moontide.Parameter
+---@return moontide.Row[]
+function Ctx:query(sql, ...) end
+
+--- Queued; a failure fails the message and names this line.
+---@param sql moontide.Sql
+---@param ... moontide.Parameter
+function Ctx:execute(sql, ...) end
+
+--- Number of rows touched; costs a round trip.
+---@param sql moontide.Sql
+---@param ... moontide.Parameter
+---@return integer
+function Ctx:update(sql, ...) end
+
+--- Inserts the row or updates the one with these keys; goes out in bulk.
+---@param table string
+---@param keys table<string, moontide.Parameter>
+---@param values? table<string, moontide.Parameter | moontide.Add>
+function Ctx:upsert(table, keys, values) end
+
+--- Runs fn under a savepoint: the way to go on after an SQL error.
+---@param fn fun(): any
+---@return boolean good, any ... what fn returned, or the error's text
+function Ctx:try(fn) end
+
+--- The time of the event: projections have no other clock.
+---@return string
+function Ctx:now() end
+
+---@class moontide.Type
+---@class moontide.Declaration
+---@class moontide.Add
+---@class moontide.Bytes
+
+---@alias moontide.Key string | integer | nil
+---@alias moontide.StateHandler fun(state: table, event: moontide.Event, ctx: moontide.Ctx): table | userdata | nil
+---@alias moontide.SqlHandler fun(event: moontide.Event, ctx: moontide.Ctx)
+
+---@class moontide.ProjectionSpec
+---@field source? "event-store"
+---@field aggregates? string[] aggregate types; all when left out
+---@field revision? integer raised when the handlers' meaning changes
+---@field key? fun(event: moontide.Event): moontide.Key, ... the message's own key when left out
+---@field fields? table<string, moontide.Type> columns of the query table
+---@field initial? fun(key: string): table
+---@field table? string name of the query table
+---@field on table<string, moontide.StateHandler>
+
+---@class moontide.SqlProjectionSpec
+---@field source? "event-store"
+---@field aggregates? string[]
+---@field revision? integer
+---@field key? fun(event: moontide.Event): moontide.Key, ...
+---@field tables? moontide.Sql path of a DDL file, or one per dialect
+---@field reset? fun(ctx: moontide.Ctx) empties the tables
+---@field on table<string, moontide.SqlHandler>
+
+--- Keeps a state per key in a query table.
+---@param name string
+---@return fun(spec: moontide.ProjectionSpec): moontide.Declaration
+function moontide.projection(name) end
+
+--- Writes tables of its own through ctx.
+---@param name string
+---@return fun(spec: moontide.SqlProjectionSpec): moontide.Declaration
+function moontide.sql_projection(name) end
+
+--- A key function that takes the key from a field of the payload.
+---@param field string
+---@return fun(event: moontide.Event): moontide.Key
+function moontide.by(field) end
+
+--- Returned by a handler: the read model goes away.
+---@type userdata
+moontide.delete = nil
+
+--- JSON null and SQL NULL. It is truthy: compare with ==.
+---@type lightuserdata
+moontide.null = nil
+
+--- Tags a table as an array, so that an empty one stays [].
+---@generic T
+---@param t? T[]
+---@return T[]
+function moontide.array(t) end
+
+--- Tags a table as an object: keys must be strings.
+---@param t? table<string, any>
+---@return table<string, any>
+function moontide.object(t) end
+
+--- For ctx:upsert: the stored value plus n.
+---@param n number | ffi.cdata*
+---@return moontide.Add
+function moontide.add(n) end
+
+--- A binary SQL parameter.
+---@param s string
+---@return moontide.Bytes
+function moontide.bytes(s) end
+
+--- To be raised: `error(moontide.permanent("why"))` is not retried.
+---@param message string
+---@return table
+function moontide.permanent(message) end
+
+---@class moontide.EventOptions
+---@field id? string
+---@field key? string
+---@field metadata? table
+---@field revision? integer
+---@field occurred_at? string
+---@field aggregate_type? string
+---@field aggregate_id? string
+
+--- An event to append, or to test a handler with.
+---@param type string
+---@param payload? any
+---@param options? moontide.EventOptions
+---@return table
+function moontide.event(type, payload, options) end
+
+---@class moontide.json
+moontide.json = {}
+--- Exact: arrays stay arrays, null stays null, large integers are int64.
+---@param text string
+---@return any
+function moontide.json.decode(text) end
+--- Keys sorted; raises with a path for what JSON cannot say.
+---@param value any
+---@return string
+function moontide.json.encode(value) end
+
+--- Days as text, YYYY-MM-DD, in UTC.
+---@class moontide.date
+moontide.date = {}
+--- The day of an RFC 3339 time.
+---@param timestamp string
+---@return string
+function moontide.date.of(timestamp) end
+---@param day string
+---@param days integer
+---@return string
+function moontide.date.add(day, days) end
+---@param from string
+---@param to string
+---@return integer
+function moontide.date.days(from, to) end
+---@param day string
+---@return integer weekday 1 for Monday to 7 for Sunday
+function moontide.date.weekday(day) end
+
+---@class moontide.ColumnOptions
+---@field unique? boolean
+---@field optional? boolean may be nil or null
+
+---@class moontide.NestedOptions
+---@field optional? boolean
+
+--- Types of declared fields.
+---@class moontide.types
+moontide.types = {}
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.text(options) end
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.integer(options) end
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.double(options) end
+--- Strings in and out: no money in doubles. SQLite keeps up to 18 digits.
+---@param precision integer all digits
+---@param scale integer digits behind the point
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.decimal(precision, scale, options) end
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.boolean(options) end
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.date(options) end
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.time(options) end
+--- RFC 3339 text; the column keeps microseconds in UTC.
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.timestamp(options) end
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.uuid(options) end
+---@param values string[]
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.enum(values, options) end
+--- Base64 text in the state, bytes in the column.
+---@param options? moontide.ColumnOptions
+---@return moontide.Type
+function moontide.types.bytes(options) end
+---@param of moontide.Type
+---@param options? moontide.NestedOptions
+---@return moontide.Type
+function moontide.types.list(of, options) end
+---@param of moontide.Type
+---@param options? moontide.NestedOptions
+---@return moontide.Type
+function moontide.types.set(of, options) end
+---@param fields table<string, moontide.Type>
+---@param options? moontide.NestedOptions
+---@return moontide.Type
+function moontide.types.record(fields, options) end
+--- Whether a value is a type.
+---@param value any
+---@return boolean
+function moontide.types.is(value) end
+
+return moontide
