@@ -131,6 +131,16 @@ function Application:events(...)
   return application.lines(self:ok("events", "--json", ...))
 end
 
+--- payloads(...): the bytes of these events' payloads as `events --json`
+-- prints them; their metadata must not be there.
+function Application:payloads(...)
+  local payloads = {}
+  for line in self:ok("events", "--json", ...):gmatch "[^\n]+" do
+    payloads[#payloads + 1] = assert(line:match '"payload":(.*),"metadata":null,"occurred_at":"[^"]*"}$', line)
+  end
+  return payloads
+end
+
 --- positions(...): of these events.
 function Application:positions(...)
   local positions = {}
