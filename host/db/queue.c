@@ -22,7 +22,8 @@ static void copy_value(struct arena *arena, struct db_value *to,
                        const struct db_value *from)
 {
     *to = *from;
-    if (from->type == DB_TEXT || from->type == DB_BYTES) {
+    if (from->type == DB_TEXT || from->type == DB_BYTES ||
+        from->type == DB_DECIMAL) {
         to->as.text = arena_copy(arena, from->as.text);
     } else if (from->type == DB_INT64_ARRAY && from->as.integers.count > 0) {
         size_t size = from->as.integers.count * sizeof(int64_t);

@@ -82,6 +82,22 @@ static int bind_timestamp(sqlite3_stmt *handle, int index, int64_t time_us)
                              SQLITE_TRANSIENT);
 }
 
+/* A decimal column is an integer of the smallest unit: the point goes. */
+static int bind_decimal(sqlite3_stmt *handle, int index, struct text decimal)
+{
+    int64_t units = 0;
+    bool negative = decimal.len > 0 && decimal.data[0] == '-';
+
+    for (size_t i = negative ? 1 : 0; i < decimal.len; i++) {
+        if (decimal.data[i] == '.')
+            continue;
+        if (__builtin_mul_overflow(units, 10, &units) ||
+            __builtin_add_overflow(units, decimal.data[i] - '0', &units))
+            return SQLITE_TOOBIG;
+    }
+    return sqlite3_bind_int64(handle, index, negative ? -units : units);
+}
+
 static int bind_uuid(sqlite3_stmt *handle, int index, const struct uuid *uuid)
 {
     char text[UUID_TEXT_LEN + 1];
@@ -119,6 +135,9 @@ enum status sqlite_statement_bind(struct db_session *session,
         status = check_text(value->as.text, statement->origin, index, diag);
         if (status == STATUS_OK)
             code = bind_text(handle, index, value->as.text, copy);
+        break;
+    case DB_DECIMAL:
+        code = bind_decimal(handle, index, value->as.text);
         break;
     case DB_BYTES:
         code = bind_bytes(handle, index, value->as.text, copy);

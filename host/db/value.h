@@ -18,6 +18,7 @@ enum db_type {
     DB_BOOL,
     DB_TEXT, /* valid UTF-8 without NUL */
     DB_BYTES,
+    DB_DECIMAL,   /* text: [-]digits[.digits], with the column's scale */
     DB_TIMESTAMP, /* int64 microseconds since 1970, UTC */
     DB_UUID,
     DB_INT64_ARRAY, /* parameters only */
@@ -31,7 +32,7 @@ struct db_value {
         int64_t integer; /* INT64, TIMESTAMP */
         double number;
         bool boolean;
-        struct text text; /* TEXT, BYTES */
+        struct text text; /* DECIMAL, TEXT, BYTES */
         struct uuid uuid;
         struct {
             const int64_t *items;
@@ -74,6 +75,11 @@ static inline struct db_value db_text_value(struct text t)
 static inline struct db_value db_string(const char *s)
 {
     return db_text_value(text_of(s));
+}
+
+static inline struct db_value db_decimal(struct text t)
+{
+    return (struct db_value){.type = DB_DECIMAL, .as.text = t};
 }
 
 static inline struct db_value db_bytes(struct text t)

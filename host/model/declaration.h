@@ -37,14 +37,14 @@ struct declaration_field {
     enum field_type type;
     int precision, scale;
     bool unique;
-    bool optional; /* may be nil or null in the state */
+    bool optional;             /* may be nil or null in the state */
     const char *const *values; /* ENUM: the words, NULL-terminated */
 };
 
 struct declaration {
     enum declaration_kind kind;
-    const char *name;   /* "account-summary": the consumer's name */
-    const char *file;   /* handlers/accounts.lua, relative to the app */
+    const char *name; /* "account-summary": the consumer's name */
+    const char *file; /* handlers/accounts.lua, relative to the app */
     int line;
     const char *source; /* topic: "event-store" */
     int64_t revision;

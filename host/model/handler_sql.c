@@ -28,6 +28,7 @@ struct handler_sql {
     size_t call_joinable; /* `joinable` when it began */
     bool call_ran;        /* it wrote in the database at once */
     bool doomed;          /* the transaction has failed */
+    bool timed;           /* the connection has a deadline */
     int tries;            /* savepoints of ctx:try that are open */
 };
 
@@ -72,6 +73,14 @@ void handler_sql_batch_begin(struct handler_sql *sql, bool may_write)
 bool handler_sql_may_write(const struct handler_sql *sql)
 {
     return sql->may_write;
+}
+
+void handler_sql_deadline(struct handler_sql *sql, int64_t at_us)
+{
+    if (!sql->timed && at_us == 0)
+        return;
+    db_deadline(sql->db, at_us);
+    sql->timed = at_us != 0;
 }
 
 /* --- calls and their undo ---------------------------------------------------
@@ -265,13 +274,16 @@ enum status handler_sql_query(struct handler_sql *sql,
                               const struct db_value *params, size_t nparams,
                               struct db_rows **rows, struct diag *diag)
 {
+    struct db_sql reading = *statement;
     enum status status = send_before(sql, diag);
 
     if (status != STATUS_OK)
         return status;
     if (sql->may_write)
         sql->call_ran = true; /* INSERT ... RETURNING is a query, too */
-    return note(sql, db_query(sql->db, statement, params, nparams, rows, diag));
+    else
+        reading.origin = DB_SCRIPT_READ;
+    return note(sql, db_query(sql->db, &reading, params, nparams, rows, diag));
 }
 
 /* --- ctx:try

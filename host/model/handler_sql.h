@@ -24,6 +24,11 @@ struct handler_value {
 /** May the call write? Projections with state may only query. */
 bool handler_sql_may_write(const struct handler_sql *sql);
 
+/** Statements that run at once are interrupted (FAILED) at this time of
+ * clock_monotonic; 0: never. The hook that watches a script does not run while
+ * the database works. */
+void handler_sql_deadline(struct handler_sql *sql, int64_t at_us);
+
 /** `where` is "script:line" of the caller, for the error; copied. */
 enum status handler_sql_execute(struct handler_sql *sql,
                                 const struct db_sql *statement,

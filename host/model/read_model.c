@@ -42,8 +42,9 @@ static void append_name(struct buffer *sql, const char *name)
 }
 
 static enum status add_conditions(const struct read_model_request *request,
-                                  struct buffer *sql, struct db_value *params,
-                                  size_t *nparams, struct diag *diag)
+                                  struct arena *arena, struct buffer *sql,
+                                  struct db_value *params, size_t *nparams,
+                                  struct diag *diag)
 {
     for (size_t i = 0; i < request->nwhere; i++) {
         const struct read_model_where *where = &request->where[i];
@@ -52,7 +53,7 @@ static enum status add_conditions(const struct read_model_request *request,
                                         false, &field, diag);
 
         if (status == STATUS_OK)
-            status = field_value_parse(field, text_of(where->value),
+            status = field_value_parse(field, text_of(where->value), arena,
                                        &params[*nparams], diag);
         if (status != STATUS_OK) {
             if (diag != NULL)
@@ -119,6 +120,7 @@ enum status read_model_read(struct db *db,
                             read_model_fn fn, void *arg, struct diag *diag)
 {
     struct db_value params[WHERE_MAX + 2];
+    struct arena arena = ARENA_EMPTY;
     struct buffer sql = BUFFER_EMPTY;
     size_t nparams = 0;
     enum status status;
@@ -133,7 +135,7 @@ enum status read_model_read(struct db *db,
                         WHERE_MAX);
     buffer_append_string(&sql, "SELECT \"read_model_id\", \"state\" FROM ");
     append_name(&sql, request->declaration->table);
-    status = add_conditions(request, &sql, params, &nparams, diag);
+    status = add_conditions(request, &arena, &sql, params, &nparams, diag);
     if (status == STATUS_OK)
         status = add_order(request, &sql, diag);
     if (status == STATUS_OK && request->limit > 0) {
@@ -143,5 +145,6 @@ enum status read_model_read(struct db *db,
     if (status == STATUS_OK)
         status = run(db, buffer_text(&sql), params, nparams, fn, arg, diag);
     buffer_free(&sql);
+    arena_free(&arena);
     return status;
 }

@@ -34,8 +34,9 @@ static enum db_type field_db_type(enum field_type type)
         return DB_UUID;
     case FIELD_BYTES:
         return DB_BYTES;
-    case FIELD_TEXT:
     case FIELD_DECIMAL:
+        return DB_DECIMAL;
+    case FIELD_TEXT:
     case FIELD_DATE:
     case FIELD_TIME:
     case FIELD_ENUM:

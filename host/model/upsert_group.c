@@ -25,7 +25,8 @@ struct db_value upsert_keep_value(struct arena *arena,
 {
     struct db_value kept = *value;
 
-    if (value->type == DB_TEXT || value->type == DB_BYTES)
+    if (value->type == DB_TEXT || value->type == DB_BYTES ||
+        value->type == DB_DECIMAL)
         kept.as.text = arena_copy(arena, value->as.text);
     return kept;
 }
@@ -86,6 +87,7 @@ static enum status key_append(struct buffer *out, const struct db_value *v,
         return STATUS_OK;
     case DB_TEXT:
     case DB_BYTES:
+    case DB_DECIMAL:
         buffer_printf(out, "s%zu:", v->as.text.len);
         buffer_append_text(out, v->as.text);
         return STATUS_OK;

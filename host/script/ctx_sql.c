@@ -35,6 +35,12 @@ static struct handler_sql *check_sql(struct handler_code *code, lua_State *L,
     return code->call->sql;
 }
 
+/* For statements that run at once: they may not outlive the call. */
+static void watch(struct handler_sql *sql, lua_State *L)
+{
+    handler_sql_deadline(sql, limits_of(L)->deadline);
+}
+
 static struct handler_sql *check_write(struct handler_code *code, lua_State *L,
                                        const char *method)
 {
@@ -134,6 +140,7 @@ int ctx_sql_update(lua_State *L)
     size_t nparams;
 
     statement = check_statement(code, L, "update", &nparams);
+    watch(sql, L);
     if (handler_sql_update(sql, &statement->sql, code->parameters, nparams,
                            &affected, &diag) != STATUS_OK)
         return raise(code, L, &diag);
@@ -187,6 +194,7 @@ int ctx_sql_query(lua_State *L)
     size_t nparams;
 
     statement = check_statement(code, L, "query", &nparams);
+    watch(sql, L);
     if (handler_sql_query(sql, &statement->sql, code->parameters, nparams,
                           &code->rows, &diag) != STATUS_OK)
         return raise(code, L, &diag);
@@ -341,6 +349,7 @@ int ctx_sql_try(lua_State *L)
         return luaL_error(L, "ctx:try takes a function, not a %s",
                           luaL_typename(L, 2));
     lua_settop(L, 2);
+    watch(sql, L);
     if (handler_sql_try(sql, &diag) != STATUS_OK)
         return raise(code, L, &diag);
     lua_pushboolean(L, 1);

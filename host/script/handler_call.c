@@ -83,6 +83,11 @@ static enum status report(const struct handler_code *code,
                     from->host.message);
         return STATUS_FAILED;
     }
+    if (from->outcome == LUA_CALL_HOST && from->host.status == STATUS_FAILED) {
+        failure_set(failure, false, lua_call_class(LUA_CALL_TIMEOUT), "%s%s%s",
+                    where, *where != '\0' ? ": " : "", from->host.message);
+        return STATUS_FAILED;
+    }
     if (from->outcome == LUA_CALL_ERROR && code->decode_failed) {
         failure_set(failure, false, "decode", "%s", from->message);
         return STATUS_FAILED;
@@ -119,6 +124,8 @@ static enum status run(struct handler_code *code, enum entry entry,
     code->call = NULL;
     if (code->rows != NULL)
         handler_code_close_rows(code);
+    if (job->call->sql != NULL)
+        handler_sql_deadline(job->call->sql, 0);
     if (outcome != LUA_CALL_OK)
         return report(code, &failure, job->failure, diag);
     return job->failed ? STATUS_FAILED : STATUS_OK;

@@ -8,9 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define TEXT_CHARS     255 /* of a text column */
-#define DESCRIBE_SIZE  64
-#define DECIMAL_LENGTH 80 /* sign, point, 65 digits and some */
+#define TEXT_CHARS    255 /* of a text column */
+#define DESCRIBE_SIZE 64
 
 void value_describe(lua_State *L, int index, char *out, size_t size)
 {
@@ -153,178 +152,29 @@ static enum status integer_field(lua_State *L, int index,
     }
 }
 
-/* Writes [-]digits[.digits] with exactly `scale` digits behind the point;
- * false when `text` is no such number or does not fit. */
-static bool normalise_decimal(struct text text, int precision, int scale,
-                              char out[DECIMAL_LENGTH])
-{
-    const char *at = text.data, *end = at + text.len;
-    const char *whole, *fraction = "";
-    int nwhole, nfraction = 0;
-    bool zero = true;
-
-    if (at < end && (*at == '-' || *at == '+'))
-        at++;
-    while (end - at > 1 && at[0] == '0' && at[1] >= '0' && at[1] <= '9')
-        at++;
-    whole = at;
-    while (at < end && *at >= '0' && *at <= '9')
-        at++;
-    nwhole = (int)(at - whole);
-    if (at < end && *at == '.') {
-        fraction = ++at;
-        while (at < end && *at >= '0' && *at <= '9')
-            at++;
-        nfraction = (int)(at - fraction);
-        if (nfraction == 0)
-            return false;
-    }
-    while (nfraction > 0 && nfraction > scale && fraction[nfraction - 1] == '0')
-        nfraction--;
-    if (at != end || nwhole == 0 || nfraction > scale ||
-        nwhole - (*whole == '0') > precision - scale)
-        return false;
-    for (at = whole; at < end; at++)
-        zero = zero && (*at == '0' || *at == '.');
-    snprintf(out, DECIMAL_LENGTH, "%s%.*s%s%.*s%0*d",
-             *text.data == '-' && !zero ? "-" : "", nwhole, whole,
-             scale > 0 ? "." : "", nfraction, fraction,
-             scale > nfraction ? scale - nfraction : 0, 0);
-    if (scale == nfraction) /* "%0*d" wrote a digit too many */
-        out[strlen(out) - 1] = '\0';
-    return true;
-}
-
-static int base64_digit(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    if (c == '+')
-        return 62;
-    return c == '/' ? 63 : -1;
-}
-
-/* Padded base64 of RFC 4648, nothing else. */
-static bool decode_base64(struct text text, struct arena *arena,
-                          struct text *out)
-{
-    size_t padding = 0;
-    char *bytes = arena_alloc(arena, text.len + 1);
-    size_t len = 0;
-
-    if (text.len % 4 != 0)
-        return false;
-    while (padding < 2 && padding < text.len &&
-           text.data[text.len - 1 - padding] == '=')
-        padding++;
-    for (size_t i = 0; i < text.len; i += 4) {
-        unsigned long group = 0;
-
-        for (size_t j = i; j < i + 4; j++) {
-            int digit = j >= text.len - padding ? 0
-                                                : base64_digit(text.data[j]);
-
-            if (digit < 0)
-                return false;
-            group = group << 6 | (unsigned long)digit;
-        }
-        bytes[len++] = (char)(group >> 16 & 0xff);
-        bytes[len++] = (char)(group >> 8 & 0xff);
-        bytes[len++] = (char)(group & 0xff);
-    }
-    *out = (struct text){bytes, len - padding};
-    return true;
-}
-
-static bool is_word(const char *const *words, struct text text)
-{
-    for (; *words != NULL; words++)
-        if (text_equal(text, text_of(*words)))
-            return true;
-    return false;
-}
-
-/* 12:00:00.500 as 12:00:00.5: one text for one time. */
-static struct text trim_time(struct text text)
-{
-    if (text.len > 8) {
-        while (text.data[text.len - 1] == '0')
-            text.len--;
-        if (text.data[text.len - 1] == '.')
-            text.len--;
-    }
-    return text;
-}
-
 /* The types that are text in the state. */
 static enum status string_field(lua_State *L, int index,
                                 const struct declaration_field *field,
                                 struct arena *arena, struct db_value *value,
                                 struct diag *diag)
 {
-    char decimal[DECIMAL_LENGTH];
-    struct text text, bytes;
-    struct uuid uuid;
-    int64_t us;
+    struct text text;
+    const char *wants;
 
     text.data = lua_tolstring(L, index, &text.len);
-    switch (field->type) {
-    case FIELD_TEXT:
-        if (!is_text(text))
-            return expected(L, index, field, "UTF-8 text without NUL", diag);
-        if (text_utf8_length(text) > TEXT_CHARS)
-            return diag_set(diag, STATUS_INVALID,
-                            "field %s: the text has %zu characters; a text "
-                            "column takes %d",
-                            field->name, text_utf8_length(text), TEXT_CHARS);
-        *value = db_text_value(arena_copy(arena, text));
+    if (field->type == FIELD_TEXT && is_text(text) &&
+        text_utf8_length(text) > TEXT_CHARS)
+        return diag_set(diag, STATUS_INVALID,
+                        "field %s: the text has %zu characters; a text "
+                        "column takes %d",
+                        field->name, text_utf8_length(text), TEXT_CHARS);
+    if (field_value_from_text(field, text, arena, value, &wants))
         return STATUS_OK;
-    case FIELD_ENUM:
-        if (!is_word(field->values, text))
-            return expected(L, index, field, "one of the enum's words", diag);
-        *value = db_text_value(arena_copy(arena, text));
-        return STATUS_OK;
-    case FIELD_DECIMAL:
-        if (!normalise_decimal(text, field->precision, field->scale, decimal))
-            return diag_set(diag, STATUS_INVALID,
-                            "field %s: \"%.40s\" is no decimal(%d, %d)",
-                            field->name, text.data, field->precision,
-                            field->scale);
-        *value = db_text_value(arena_copy(arena, text_of(decimal)));
-        return STATUS_OK;
-    case FIELD_DATE:
-        if (!field_value_is_date(text))
-            return expected(L, index, field, "a date YYYY-MM-DD", diag);
-        *value = db_text_value(arena_copy(arena, text));
-        return STATUS_OK;
-    case FIELD_TIME:
-        if (!field_value_is_time(text))
-            return expected(L, index, field, "a time HH:MM:SS", diag);
-        *value = db_text_value(arena_copy(arena, trim_time(text)));
-        return STATUS_OK;
-    case FIELD_TIMESTAMP:
-        if (clock_parse(text, &us, NULL) != STATUS_OK)
-            return expected(L, index, field, "an RFC 3339 time", diag);
-        *value = db_timestamp(us);
-        return STATUS_OK;
-    case FIELD_UUID:
-        if (!uuid_parse(text, &uuid))
-            return expected(L, index, field, "a UUID", diag);
-        *value = db_uuid(uuid);
-        return STATUS_OK;
-    case FIELD_BYTES:
-        if (!decode_base64(text, arena, &bytes))
-            return expected(L, index, field, "bytes as base64 text", diag);
-        *value = db_bytes(bytes);
-        return STATUS_OK;
-    default:
-        return diag_set(diag, STATUS_INVALID, "field %s: unknown type",
-                        field->name);
-    }
+    if (field->type == FIELD_DECIMAL)
+        return diag_set(diag, STATUS_INVALID,
+                        "field %s: \"%.40s\" is no decimal(%d, %d)",
+                        field->name, text.data, field->precision, field->scale);
+    return expected(L, index, field, wants, diag);
 }
 
 /* What the type wants to see, for the message. */
