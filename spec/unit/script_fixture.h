@@ -43,7 +43,9 @@ struct script_fixture_load {
 static inline void fixture_path(const struct script_fixture *f,
                                 const char *name, char *out, size_t size)
 {
-    snprintf(out, size, "%s/%s", f->folder, name);
+    int len = snprintf(out, size, "%s/%s", f->folder, name);
+
+    assert_true(len > 0 && (size_t)len < size);
 }
 
 static inline void fixture_write(const struct script_fixture *f,
