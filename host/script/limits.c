@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #define HOOK_COUNT 10000 /* instructions between two looks at the clock */
+#define STACK_ROOM ((uintptr_t)4 << 20) /* of C, for nested calls */
+#define DEEP_TEXT  "C stack overflow (calls are nested too deeply)"
 
 static void *counted(void *data, void *old, size_t had, size_t want)
 {
@@ -37,22 +39,67 @@ static int raise_time(lua_State *L, const struct limits *limits)
     return lua_error(L);
 }
 
+bool limits_is_deep(const struct limits *limits)
+{
+    return (uintptr_t)__builtin_frame_address(0) < limits->stack_bound;
+}
+
+void limits_check_stack(lua_State *L)
+{
+    if (limits_is_deep(limits_of(L)))
+        luaL_error(L, DEEP_TEXT);
+}
+
+static void hook(lua_State *L, lua_Debug *at);
+
+bool limits_frame_where(lua_State *L, lua_Debug *frame,
+                        char out[LIMITS_TEXT_SIZE])
+{
+    if (lua_getinfo(L, "Sl", frame) == 0 || frame->currentline <= 0 ||
+        frame->source[0] != '@')
+        return false;
+    (void)snprintf(out, LIMITS_TEXT_SIZE, "%s:%d", frame->short_src,
+                   frame->currentline);
+    return true;
+}
+
+void limits_where(lua_State *L, char out[LIMITS_TEXT_SIZE])
+{
+    lua_Debug frame;
+
+    out[0] = '\0';
+    for (int level = 0; lua_getstack(L, level, &frame) != 0; level++) {
+        if (limits_frame_where(L, &frame, out))
+            return;
+    }
+}
+
+/* Makes every further instruction raise, in every coroutine. */
+static void expire(lua_State *L, struct limits *limits)
+{
+    limits->expired = true;
+    limits_where(L, limits->where);
+    lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+}
+
 static void hook(lua_State *L, lua_Debug *at)
 {
     struct limits *limits = limits_of(L);
 
-    if (!limits->expired) {
-        if (clock_monotonic() < limits->deadline)
-            return;
-        limits->expired = true;
-        limits->where[0] = '\0';
-        if (lua_getinfo(L, "Sl", at) != 0 && at->currentline > 0)
-            (void)snprintf(limits->where, sizeof(limits->where), "%s:%d",
-                           at->short_src, at->currentline);
-        /* From here on every instruction raises, in every coroutine. */
+    (void)at;
+    if (!limits->expired && clock_monotonic() >= limits->deadline)
+        expire(L, limits);
+    if (limits->expired)
+        (void)raise_time(L, limits);
+    if (limits_is_deep(limits)) {
+        limits->deep = true;
+        /* a script that catches the error goes on at its own level only */
         lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+        luaL_error(L, DEEP_TEXT);
+    } else if (limits->deep) {
+        limits->deep = false;
+        lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_COUNT);
     }
-    (void)raise_time(L, limits);
 }
 
 void limits_install(lua_State *L, struct limits *limits)
@@ -76,7 +123,9 @@ void limits_remove(lua_State *L, const struct limits *limits)
 void limits_arm(struct limits *limits)
 {
     int64_t now = clock_monotonic();
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
+    limits->stack_bound = here > STACK_ROOM ? here - STACK_ROOM : 0;
     limits->expired = false;
     limits->refused = false;
     limits->deadline = limits->time_us < INT64_MAX - now ? now + limits->time_us
@@ -86,30 +135,21 @@ void limits_arm(struct limits *limits)
 void limits_disarm(lua_State *L, struct limits *limits)
 {
     limits->deadline = INT64_MAX;
-    if (limits->expired)
+    limits->stack_bound = 0;
+    if (limits->expired || limits->deep) {
+        limits->deep = false;
         lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_COUNT);
+    }
 }
 
 void limits_check(lua_State *L)
 {
     struct limits *limits = limits_of(L);
-    lua_Debug at;
 
-    if (!limits->expired) {
-        if (clock_monotonic() < limits->deadline)
-            return;
-        limits->expired = true;
-        limits->where[0] = '\0';
-        for (int level = 0; lua_getstack(L, level, &at) != 0; level++) {
-            if (lua_getinfo(L, "Sl", &at) != 0 && at.currentline > 0) {
-                (void)snprintf(limits->where, sizeof(limits->where), "%s:%d",
-                               at.short_src, at.currentline);
-                break;
-            }
-        }
-        lua_sethook(L, hook, LUA_MASKCOUNT, 1);
-    }
-    (void)raise_time(L, limits);
+    if (!limits->expired && clock_monotonic() >= limits->deadline)
+        expire(L, limits);
+    if (limits->expired)
+        (void)raise_time(L, limits);
 }
 
 void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])

@@ -3,6 +3,9 @@
  * an upper bound, and a deadline that is checked by a count hook and by long
  * loops in C. Both fail the running call, never the host.
  *
+ * LuaJIT does not count nested C calls, so the same hook watches how deep the
+ * C stack is, and C functions that call back into a script ask as well.
+ *
  * The deadline is sticky: once it has passed every next instruction raises,
  * so a script cannot argue with it by pcall. Hooks do not run in compiled
  * code: with the JIT engine on only C functions notice the deadline.
@@ -20,12 +23,14 @@
 
 /** One per Lua state, first member of what the allocator's data points to. */
 struct limits {
-    int64_t time_us;  /* per outermost call */
-    size_t memory;    /* bytes */
-    size_t used;      /* bytes the state holds */
-    int64_t deadline; /* clock_monotonic; INT64_MAX: no call runs */
-    bool expired;     /* the running call passed its deadline */
-    bool refused;     /* the allocator said no during the running call */
+    int64_t time_us;       /* per outermost call */
+    size_t memory;         /* bytes */
+    size_t used;           /* bytes the state holds */
+    int64_t deadline;      /* clock_monotonic; INT64_MAX: no call runs */
+    bool expired;          /* the running call passed its deadline */
+    bool refused;          /* the allocator said no during the running call */
+    bool deep;             /* the C stack passed its bound and is still there */
+    uintptr_t stack_bound; /* addresses below it are too deep; 0: none */
     char where[LIMITS_TEXT_SIZE]; /* "file:line" that was running then */
     lua_Alloc allocate;           /* what really allocates */
     void *allocate_data;
@@ -52,6 +57,19 @@ void limits_disarm(lua_State *L, struct limits *limits);
 
 /** For loops in C, every few thousand steps: raises once time is over. */
 void limits_check(lua_State *L);
+
+/** "file:line" of the innermost frame that runs a file's code (not a chunk of
+ * the host's own), "" when there is none. Allocates nothing. */
+void limits_where(lua_State *L, char out[LIMITS_TEXT_SIZE]);
+/** The same of one frame; false for any other code. */
+bool limits_frame_where(lua_State *L, lua_Debug *frame,
+                        char out[LIMITS_TEXT_SIZE]);
+
+/** For C functions that call back into a script: raises "C stack overflow"
+ * when calls are nested too deeply. */
+void limits_check_stack(lua_State *L);
+/** The same as a question. */
+bool limits_is_deep(const struct limits *limits);
 
 /** "handler ran longer than limits.time = 5s" and the like. */
 void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE]);

@@ -18,26 +18,9 @@ struct description {
     bool permanent;
 };
 
-/* "file:line" of one frame; false for a C function. */
-static bool frame_where(lua_State *L, lua_Debug *frame,
-                        char out[LIMITS_TEXT_SIZE])
-{
-    if (lua_getinfo(L, "Sl", frame) == 0 || frame->currentline <= 0)
-        return false;
-    (void)snprintf(out, LIMITS_TEXT_SIZE, "%s:%d", frame->short_src,
-                   frame->currentline);
-    return true;
-}
-
 void lua_call_where(lua_State *L, char out[LIMITS_TEXT_SIZE])
 {
-    lua_Debug frame;
-
-    out[0] = '\0';
-    for (int level = 0; lua_getstack(L, level, &frame) != 0; level++) {
-        if (frame_where(L, &frame, out))
-            return;
-    }
+    limits_where(L, out);
 }
 
 /* The message handler. It runs with hooks off and perhaps without memory, so
@@ -57,7 +40,8 @@ static int note_error(lua_State *L)
          level++) {
         int len;
 
-        if (!frame_where(L, &frame, where) || lua_getinfo(L, "n", &frame) == 0)
+        if (!limits_frame_where(L, &frame, where) ||
+            lua_getinfo(L, "n", &frame) == 0)
             continue;
         len = snprintf(at, left, "%s%s%s%s",
                        at == state->error_trace ? "" : "\n", where,
@@ -80,6 +64,12 @@ static int run_job(lua_State *L)
     lua_pushlightuserdata(L, job->arg);
     lua_replace(L, 1);
     return job->fn(L);
+}
+
+static int raise_deep(lua_State *L)
+{
+    limits_check_stack(L);
+    return 0;
 }
 
 static int permanent_tostring(lua_State *L)
@@ -366,8 +356,15 @@ enum lua_outcome lua_call_protected(lua_State *L, int nargs, int nresults,
         memory = true;
         lua_settop(L, base - 1);
     } else {
+        struct job deep = {.fn = raise_deep};
         int code;
 
+        if (state->depth > 1 && limits_is_deep(limits)) {
+            lua_settop(L, base - 1);
+            lua_rawgeti(L, LUA_REGISTRYINDEX, state->runner_ref);
+            lua_pushlightuserdata(L, &deep);
+            nargs = 1;
+        }
         lua_rawgeti(L, LUA_REGISTRYINDEX, state->error_ref);
         lua_insert(L, base);
         state->error_where[0] = '\0';

@@ -588,6 +588,7 @@ static void add_replacement(struct match *m, luaL_Buffer *out, const char *s,
 {
     lua_State *L = m->L;
 
+    limits_check_stack(L);
     switch (lua_type(L, 3)) {
     case LUA_TFUNCTION:
         lua_pushvalue(L, 3);

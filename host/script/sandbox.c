@@ -14,10 +14,9 @@ static const char LOCKED_KEY; /* its address marks metatables of locks */
 
 /* What is copied from the library as it is. */
 static const char *const base_names[] = {
-    "assert", "error",        "getmetatable", "ipairs",
-    "next",   "pairs",        "pcall",        "rawequal",
-    "select", "setmetatable", "tonumber",     "tostring",
-    "type",   "unpack",       "_VERSION",     NULL};
+    "assert",   "error",    "getmetatable", "ipairs",       "next",
+    "pairs",    "rawequal", "select",       "setmetatable", "tonumber",
+    "tostring", "type",     "unpack",       "_VERSION",     NULL};
 static const char *const string_names[] = {
     "byte", "char", "format", "len", "lower", "reverse", "sub", "upper", NULL};
 static const char *const table_names[] = {"concat", "insert", "maxn",
@@ -179,6 +178,7 @@ static int print(lua_State *L)
     luaL_Buffer buffer;
     struct text text;
 
+    limits_check_stack(L);
     lua_getfield(L, lua_upvalueindex(1), "tostring");
     luaL_buffinit(L, &buffer);
     for (int i = 1; i <= count; i++) {
@@ -277,17 +277,32 @@ static int string_rep(lua_State *L)
     return 1;
 }
 
+/* Where a Lua stack is full no hook can run, so a script that recurses and
+ * catches the overflow would never meet the deadline: pcall looks as well. */
+static int check_limits(lua_State *L)
+{
+    limits_check(L);
+    limits_check_stack(L);
+    return 0;
+}
+
 /* A message handler under the hook's own error would run without hooks, so
  * here it is called after the fact. */
-static const char XPCALL[] =
-    "local pcall = ...\n"
+static const char PROTECTED_CALLS[] =
+    "local base_pcall, check_limits = ...\n"
+    "local function pcall(...)\n"
+    "  check_limits()\n"
+    "  return base_pcall(...)\n"
+    "end\n"
     "local function finish(handler, ok, ...)\n"
     "  if ok then return true, ... end\n"
     "  local _, result = pcall(handler, (...))\n"
     "  return false, result\n"
     "end\n"
-    "return function(f, handler, ...) return finish(handler, pcall(f, ...))"
-    " end\n";
+    "local function xpcall(f, handler, ...)\n"
+    "  return finish(handler, pcall(f, ...))\n"
+    "end\n"
+    "return pcall, xpcall\n";
 
 /* Copies fields of the table at `from` to the one on the top. */
 static void copy(lua_State *L, int from, const char *const *names)
@@ -355,11 +370,14 @@ static void add_base(lua_State *L, int hidden, int globals)
     lua_setfield(L, globals, "print");
     lua_pushcfunction(L, require_module);
     lua_setfield(L, globals, "require");
-    if (luaL_loadbufferx(L, XPCALL, sizeof(XPCALL) - 1, "=xpcall", "t") != 0)
+    if (luaL_loadbufferx(L, PROTECTED_CALLS, sizeof(PROTECTED_CALLS) - 1,
+                         "=pcall", "t") != 0)
         (void)lua_error(L);
     lua_getfield(L, hidden, "pcall");
-    lua_call(L, 1, 1);
+    lua_pushcfunction(L, check_limits);
+    lua_call(L, 2, 2);
     lua_setfield(L, globals, "xpcall");
+    lua_setfield(L, globals, "pcall");
     lua_pop(L, 1);
 }
 

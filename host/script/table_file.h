@@ -18,7 +18,7 @@ enum table_kind {
     TABLE_STRING,
     TABLE_NUMBER,
     TABLE_BOOLEAN,
-    TABLE_LIST,  /* a list of strings; empty table too */
+    TABLE_LIST, /* a list of strings; empty table too */
 };
 
 struct table_entry {
