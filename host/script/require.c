@@ -35,7 +35,7 @@ static bool valid_name(const char *name, size_t len)
 {
     bool segment = false;
 
-    if (len == 0 || len > NAME_MAX_LEN || strlen(name) != len)
+    if (len == 0 || strlen(name) != len)
         return false;
     for (size_t i = 0; i < len; i++) {
         char c = name[i];
@@ -243,6 +243,8 @@ int require_module(lua_State *L)
     struct diag diag;
 
     lua_settop(L, 1);
+    if (len > NAME_MAX_LEN)
+        return luaL_error(L, "require: the name is too long");
     if (!valid_name(name, len))
         return luaL_error(L,
                           "require \"%s\": a module is named by words"

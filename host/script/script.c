@@ -19,9 +19,6 @@ struct script {
     struct handler_code *code;
 };
 
-/* --- the files of the scripts folder ---------------------------------------
- */
-
 struct file_list {
     char **names; /* sorted bytewise: the order of declarations */
     size_t count, capacity;
@@ -74,9 +71,6 @@ static enum status list_files(const char *folder, struct file_list *list,
         qsort(list->names, list->count, sizeof(*list->names), compare_names);
     return STATUS_OK;
 }
-
-/* --- loading ----------------------------------------------------------------
- */
 
 /* What the protected steps below work on. */
 struct loading {
@@ -233,9 +227,6 @@ void script_close(struct script *script)
     arena_free(&script->arena);
     mem_free(script);
 }
-
-/* --- what it gives
- * ------------------------------------------------------------ */
 
 const struct declaration *script_declarations(const struct script *script,
                                               size_t *count)

@@ -19,11 +19,11 @@ static enum status real_folder(const char *path, const char *what, char **real,
     struct stat info;
 
     if (realpath(path, resolved) == NULL)
-        return diag_set(diag, STATUS_CONFIG, "%s \"%s\": %s", what, path,
-                        strerror(errno));
+        return diag_set(diag, STATUS_CONFIG, "the %s \"%s\" cannot be read: %s",
+                        what, path, strerror(errno));
     if (stat(resolved, &info) != 0 || !S_ISDIR(info.st_mode))
-        return diag_set(diag, STATUS_CONFIG, "%s \"%s\" is not a folder", what,
-                        path);
+        return diag_set(diag, STATUS_CONFIG, "the %s \"%s\" is not a folder",
+                        what, path);
     *real = mem_copy_text(resolved, strlen(resolved));
     return STATUS_OK;
 }

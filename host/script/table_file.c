@@ -10,12 +10,10 @@
 
 #define SOURCE_MAX ((size_t)1 << 20) /* bytes of the file, and of `file` */
 #define DEPTH_MAX  16
-#define TIME_US    (5 * CLOCK_SECOND)
+#define TIME_US    (2 * CLOCK_SECOND)
 #define MEMORY_MAX ((int64_t)64 << 20)
 
-/* --- leaves of a table
- * -------------------------------------------------------- */
-
+/* The leaves of a table, as they are found. */
 struct flat {
     struct arena arena;
     struct table_entry *entries;
@@ -131,6 +129,8 @@ static void take_table(lua_State *L, int index, int depth, struct flat *flat)
 {
     size_t len = flat->path.len;
 
+    if (flat->bad) /* a table that holds itself would take for ever */
+        return;
     if (depth > DEPTH_MAX) {
         refuse(flat, "is nested too deeply", "");
         return;
@@ -138,10 +138,16 @@ static void take_table(lua_State *L, int index, int depth, struct flat *flat)
     luaL_checkstack(L, 8, "configuration");
     lua_pushnil(L);
     while (lua_next(L, index) != 0) {
-        if (lua_type(L, -2) == LUA_TSTRING) {
+        struct text key = TEXT_NONE;
+
+        if (lua_type(L, -2) == LUA_TSTRING)
+            key.data = lua_tolstring(L, -2, &key.len);
+        if (key.data != NULL && memchr(key.data, '\0', key.len) != NULL) {
+            refuse(flat, "has a key with a NUL byte", "");
+        } else if (key.data != NULL) {
             if (len > 0)
                 buffer_append_char(&flat->path, '.');
-            buffer_append_string(&flat->path, lua_tostring(L, -2));
+            buffer_append_text(&flat->path, key);
             take_value(L, lua_gettop(L), depth, flat);
             flat->path.len = len;
             if (flat->path.data != NULL)
@@ -175,9 +181,6 @@ static enum status give(struct flat *flat, table_entry_fn fn, void *arg,
     return status;
 }
 
-/* --- the file
- * ------------------------------------------------------------------- */
-
 struct file_run {
     struct flat flat;
     struct text source;
@@ -192,10 +195,9 @@ static int env_env(lua_State *L)
 {
     const char *value = getenv(luaL_checkstring(L, 1));
 
+    lua_settop(L, 2);
     if (value != NULL)
         lua_pushstring(L, value);
-    else
-        lua_settop(L, 2), lua_pushvalue(L, 2);
     return 1;
 }
 
@@ -241,7 +243,7 @@ static int step_run(lua_State *L)
     lua_setfenv(L, -2);
     lua_call(L, 0, 1);
     if (!lua_istable(L, -1))
-        return luaL_error(L, "%s must return a table, not a %s", run->name,
+        return luaL_error(L, "%s: must return a table, not a %s", run->name,
                           luaL_typename(L, -1));
     take_table(L, lua_gettop(L), 0, &run->flat);
     return 0;
@@ -259,10 +261,25 @@ static enum status run_file(struct file_run *run, struct diag *diag)
 
     if (status != STATUS_OK)
         return status;
-    if (lua_call_run(state, step_run, run, &failure) != LUA_CALL_OK)
+    switch (lua_call_run(state, step_run, run, &failure)) {
+    case LUA_CALL_OK:
+        if (run->bad_source)
+            status = diag_set(diag, STATUS_CONFIG, "%s", run->diag.message);
+        break;
+    case LUA_CALL_TIMEOUT:
+        status = diag_set(diag, STATUS_CONFIG,
+                          "%s: the file ran longer than %d seconds",
+                          state->limits.where, (int)(TIME_US / CLOCK_SECOND));
+        break;
+    case LUA_CALL_MEMORY:
+        status = diag_set(diag, STATUS_CONFIG,
+                          "%s: the file needed more than %d MiB", run->name,
+                          (int)(MEMORY_MAX >> 20));
+        break;
+    default:
         status = diag_set(diag, STATUS_CONFIG, "%s", failure.message);
-    else if (run->bad_source)
-        status = diag_set(diag, STATUS_CONFIG, "%s", run->diag.message);
+        break;
+    }
     script_state_close(state);
     return status;
 }
@@ -299,9 +316,6 @@ enum status table_file_load(const char *path, table_entry_fn fn, void *arg,
     return status;
 }
 
-/* --- a table of a foreign state
- * ---------------------------------------------------- */
-
 static const char VISIT_KEY;
 
 static int step_visit(lua_State *L)
@@ -310,6 +324,9 @@ static int step_visit(lua_State *L)
 
     lua_pushlightuserdata(L, (void *)(uintptr_t)&VISIT_KEY);
     lua_rawget(L, LUA_REGISTRYINDEX);
+    if (!lua_istable(L, -1))
+        return luaL_error(L, "a table is wanted, not a %s",
+                          luaL_typename(L, -1));
     take_table(L, lua_gettop(L), 0, flat);
     return 0;
 }
@@ -325,6 +342,9 @@ enum status table_file_visit(struct lua_State *L, int index, const char *name,
     lua_insert(L, -2);
     lua_rawset(L, LUA_REGISTRYINDEX);
     status = lua_call_foreign(L, step_visit, &flat, diag);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)&VISIT_KEY);
+    lua_pushnil(L);
+    lua_rawset(L, LUA_REGISTRYINDEX);
     if (status == STATUS_OK && flat.bad)
         status = diag_set(diag, STATUS_CONFIG, "%s: %s", name,
                           flat.diag.message);

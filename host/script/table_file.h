@@ -42,8 +42,8 @@ typedef enum status (*table_entry_fn)(void *arg,
 enum status table_file_load(const char *path, table_entry_fn fn, void *arg,
                             struct diag *diag) MUST_CHECK;
 
-/** The same for a table on the stack of a Lua state (testing kit). Never
- * raises. */
+/** The same for a table on the stack of a Lua state (testing kit). Raises
+ * nothing but a memory error. */
 enum status table_file_visit(struct lua_State *L, int index, const char *name,
                              table_entry_fn fn, void *arg,
                              struct diag *diag) MUST_CHECK;
