@@ -1,4 +1,6 @@
 #include "topic/append_call.h"
+#include "topic/high_water_mark.h"
+#include "topic/message.h"
 
 #include <assert.h>
 
@@ -65,6 +67,24 @@ static enum status hand_out(struct append_call *call, struct db_rows *rows,
         left--;
     }
     return STATUS_OK;
+}
+
+/* In an older copy of the database the counter would hand out positions below
+ * the mark, which consumers have passed: these events would never be applied,
+ * and once the counter is above the mark nothing would show it. */
+static enum status check_mark(struct append_call *call, struct diag *diag)
+{
+    struct high_water_mark mark;
+    enum status status;
+
+    if (call->store->mark_checked)
+        return STATUS_OK;
+    status = high_water_mark_read(call->db, call->store->catalog,
+                                  TOPIC_EVENT_STORE, &mark, diag);
+    if (status == STATUS_OK)
+        status = high_water_mark_check(TOPIC_EVENT_STORE, &mark, diag);
+    call->store->mark_checked = status == STATUS_OK;
+    return status;
 }
 
 static enum status draw_positions(struct append_call *call, struct diag *diag)
@@ -198,6 +218,9 @@ enum status append_events(struct event_store *store, struct db *db,
     give_ids(&call);
     if (call.nnew > 0) {
         status = append_stream_number(&call, diag);
+        if (status != STATUS_OK)
+            return status;
+        status = check_mark(&call, diag);
         if (status != STATUS_OK)
             return status;
         status = draw_positions(&call, diag);

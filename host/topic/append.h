@@ -47,8 +47,9 @@ struct append_options {
  * Writes `count` events. Set-based: the number of round trips depends on how
  * many aggregate types there are, not on `count`.
  * INVALID: a field breaks its rule (too long, NUL, not JSON: with offset).
- * REFUSED: expected sequence differs (message has both numbers), or an id is
- * there with other content. CONFLICT: lost a race.
+ * REFUSED: expected sequence differs (message has both numbers), an id is
+ * there with other content, or the topic ends below its high-water mark.
+ * CONFLICT: lost a race.
  * On failure *bad is the index of the event at fault (count: none), and the
  * caller rolls back.
  */

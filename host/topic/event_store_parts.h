@@ -50,6 +50,7 @@ struct event_store {
     char *dialect;
     const struct catalog *catalog;
     int partitions;
+    bool mark_checked;          /* by the first append */
     struct event_table *tables; /* [0] is the shared one */
     size_t ntables;
     struct map own;         /* aggregate type -> its table */

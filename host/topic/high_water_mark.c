@@ -51,6 +51,22 @@ enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
     return status;
 }
 
+enum status high_water_mark_check(const char *topic,
+                                  const struct high_water_mark *mark,
+                                  struct diag *diag)
+{
+    if (mark->end >= mark->mark)
+        return STATUS_OK;
+    return diag_set(
+        diag, STATUS_REFUSED,
+        "topic %s ends at position %" PRId64
+        ", below its high-water mark %" PRId64
+        ": this is an older copy of the database, and consumers have "
+        "seen positions that it lacks; restore the newer copy, or "
+        "rebuild the consumers",
+        topic, mark->end, mark->mark);
+}
+
 /* *moved is false when another host was first. */
 static enum status move(struct db *db, const struct catalog *catalog,
                         const char *topic, const struct high_water_mark *mark,
@@ -90,15 +106,9 @@ enum status high_water_mark_advance(struct db *db,
 
         if (status != STATUS_OK)
             return status;
-        if (read.end < read.mark)
-            return diag_set(
-                diag, STATUS_REFUSED,
-                "topic %s ends at position %" PRId64
-                ", below its high-water mark %" PRId64
-                ": this is an older copy of the database, and consumers have "
-                "seen positions that it lacks; restore the newer copy, or "
-                "rebuild the consumers",
-                topic, read.end, read.mark);
+        status = high_water_mark_check(topic, &read, diag);
+        if (status != STATUS_OK)
+            return status;
         if (read.end == read.mark) {
             *mark = read;
             return STATUS_OK;

@@ -21,12 +21,17 @@ enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
                                  struct high_water_mark *mark,
                                  struct diag *diag) MUST_CHECK;
 
+/** REFUSED when the end lies below the mark: the database was restored from an
+ * older copy; the message has both numbers. */
+enum status high_water_mark_check(const char *topic,
+                                  const struct high_water_mark *mark,
+                                  struct diag *diag) MUST_CHECK;
+
 /**
  * Reads the row and moves the mark to the end by compare-and-set, in its own
  * short transaction, when there is something to move. *mark is what holds
  * afterwards (also when another host was first).
- * REFUSED when the end lies below the mark: the database was restored from an
- * older copy; the message has both numbers.
+ * REFUSED as by high_water_mark_check.
  */
 enum status high_water_mark_advance(struct db *db,
                                     const struct catalog *catalog,
