@@ -40,14 +40,28 @@ static bool color_wanted(int fd)
     return isatty(fd) == 1;
 }
 
+/* A message may end with statements to run; their lines stay lines. */
+static void write_message(struct buffer *out, const char *message)
+{
+    for (;;) {
+        size_t len = strcspn(message, "\n");
+
+        output_safe(out, (struct text){message, len});
+        buffer_append_char(out, '\n');
+        message += len;
+        message += strspn(message, "\n");
+        if (*message == '\0')
+            return;
+    }
+}
+
 static void print_error(const struct cli *cli, const struct diag *diag)
 {
     struct buffer line = BUFFER_EMPTY;
 
     buffer_append_string(&line, cli->color_err ? "\033[1;31mmoontide:\033[0m "
                                                : "moontide: ");
-    output_safe(&line, text_of(diag->message));
-    buffer_append_char(&line, '\n');
+    write_message(&line, diag->message);
     if (cli->json) {
         bool first = true;
 
