@@ -335,8 +335,7 @@ static void a_handler_may_not_yield(void **state)
     static const char *const hostile[] = {
         "coroutine.yield()",
         "pcall(coroutine.yield) coroutine.yield(1)",
-        "coroutine.wrap(function() table.sort({ 2, 1 }, coroutine.yield)"
-        " end)()",
+        "coroutine.wrap(table.sort)({ 2, 1 }, coroutine.yield)",
         "coroutine.wrap(function() ('x'):gsub('x', coroutine.yield) end)()",
     };
     struct lua_failure failure;
@@ -481,7 +480,6 @@ static void scripts_see_the_allowed_globals_only(void **state)
     add_library(L, &out, "math");
     add_library(L, &out, "string");
     add_library(L, &out, "table");
-    printf("%s\n", out.data);
     assert_string_equal(out.data, expected);
     buffer_free(&out);
 }
@@ -669,25 +667,20 @@ static void grants_open_what_they_name(void **state)
                         "grants: unknown name \"oss\"; did you mean \"os\"?");
 }
 
-static void a_call_costs_next_to_nothing(void **state)
+static void a_call_allocates_nothing(void **state)
 {
-    enum { CALLS = 200000 };
     struct script_state *script = *state;
     struct lua_failure failure;
-    int64_t begun;
     size_t used;
 
     run_well(script, "return function() end");
     used = script->limits.used;
-    begun = clock_monotonic();
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < 1000; i++) {
         lua_pushvalue(script->L, 1);
         assert_int_equal(lua_call_protected(script->L, 0, 0, &failure),
                          LUA_CALL_OK);
     }
-    printf("%.0f ns a call\n",
-           (double)(clock_monotonic() - begun) * 1000 / CALLS);
-    assert_true(script->limits.used == used); /* nothing was allocated */
+    assert_true(script->limits.used == used);
 }
 
 static void a_state_too_small_is_an_error(void **state)
@@ -729,7 +722,7 @@ int main(void)
         STATE_TEST(random_numbers_follow_the_seed),
         STATE_TEST(the_engine_compiles_only_when_asked),
         STATE_TEST(grants_open_what_they_name),
-        STATE_TEST(a_call_costs_next_to_nothing),
+        STATE_TEST(a_call_allocates_nothing),
         STATE_TEST(a_state_too_small_is_an_error),
     };
 
