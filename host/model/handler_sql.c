@@ -166,29 +166,46 @@ enum status handler_sql_execute(struct handler_sql *sql,
     return STATUS_OK;
 }
 
+/* The place of the newest group that may take the upsert, or the end. Nothing
+ * but groups lies from `joinable` on. */
+static size_t find_group(const struct handler_sql *sql, const char *table,
+                         const struct handler_value *keys, size_t nkeys,
+                         const struct handler_value *values, size_t nvalues)
+{
+    size_t from = sql->joinable > sql->sent ? sql->joinable : sql->sent;
+    size_t i = sql->count;
+
+    do {
+        if (i == from)
+            return sql->count;
+        i--;
+    } while (!upsert_group_takes(sql->entries[i].group, table, keys, nkeys,
+                                 values, nvalues));
+    for (size_t later = i + 1; later < sql->count; later++)
+        if (!upsert_group_may_pass(sql->entries[later].group,
+                                   sql->entries[i].group, keys, nkeys, values,
+                                   nvalues))
+            return sql->count;
+    return i;
+}
+
 enum status handler_sql_upsert(struct handler_sql *sql, const char *table,
                                const struct handler_value *keys, size_t nkeys,
                                const struct handler_value *values,
                                size_t nvalues, const char *where,
                                struct diag *diag)
 {
-    struct upsert_group *group = NULL;
-    size_t from;
+    struct upsert_group *group;
+    size_t at;
     enum status status;
 
     if (!sql->may_write)
         return refuse_write(diag);
-    from = sql->joinable > sql->sent ? sql->joinable : sql->sent;
-    for (size_t i = from; group == NULL && i < sql->count; i++)
-        if (sql->entries[i].group != NULL &&
-            upsert_group_takes(sql->entries[i].group, table, keys, nkeys,
-                               values, nvalues)) {
-            group = sql->entries[i].group;
-            /* rows of this call's own groups go with the group */
-            return upsert_group_add(group, keys, values,
-                                    i < sql->call_first ? &sql->journal : NULL,
-                                    diag);
-        }
+    at = find_group(sql, table, keys, nkeys, values, nvalues);
+    if (at < sql->count) /* rows of this call's own groups go with the group */
+        return upsert_group_add(sql->entries[at].group, keys, values,
+                                at < sql->call_first ? &sql->journal : NULL,
+                                diag);
     status = upsert_group_new(table, keys, nkeys, values, nvalues, &group,
                               diag);
     if (status != STATUS_OK)

@@ -5,6 +5,7 @@
 #include "schema/names.h"
 
 #include <math.h>
+#include <strings.h>
 
 struct upsert_group {
     struct arena arena;
@@ -198,6 +199,66 @@ bool upsert_group_takes(const struct upsert_group *group, const char *table,
             (c[nkeys + i].role == DB_ADD) != values[i].add)
             return false;
     return true;
+}
+
+/* Whether the group has a row for these key values; its key columns have the
+ * same names. */
+static bool has_row(const struct upsert_group *group,
+                    const struct handler_value *keys, size_t nkeys)
+{
+    struct buffer text = BUFFER_EMPTY;
+    int64_t row = MAP_ABSENT;
+    bool good = true;
+
+    for (size_t i = 0; good && i < nkeys; i++)
+        good = key_append(&text, &keys[i].value, keys[i].column, NULL) ==
+               STATUS_OK;
+    if (good)
+        row = map_get(&group->keys, buffer_text(&text));
+    buffer_free(&text);
+    return row != MAP_ABSENT && !group->dead[row];
+}
+
+static bool same_keys(const struct upsert_group *group,
+                      const struct handler_value *keys, size_t nkeys)
+{
+    if (group->nkeys != nkeys)
+        return false;
+    for (size_t i = 0; i < nkeys; i++)
+        if (strcasecmp(group->table.columns[i].name, keys[i].column) != 0)
+            return false;
+    return true;
+}
+
+/* Sums may change places; everything else that meets in a column may not. */
+static bool columns_commute(const struct upsert_group *group,
+                            const struct handler_value *values, size_t nvalues)
+{
+    for (size_t i = group->nkeys; i < group->table.ncolumns; i++) {
+        const struct db_column *column = &group->table.columns[i];
+
+        for (size_t k = 0; k < nvalues; k++)
+            if (strcasecmp(column->name, values[k].column) == 0 &&
+                !(column->role == DB_ADD && values[k].add))
+                return false;
+    }
+    return true;
+}
+
+bool upsert_group_may_pass(const struct upsert_group *later,
+                           const struct upsert_group *earlier,
+                           const struct handler_value *keys, size_t nkeys,
+                           const struct handler_value *values, size_t nvalues)
+{
+    if (strcasecmp(later->table.name, earlier->table.name) != 0)
+        return true;
+    if (!same_keys(later, keys, nkeys))
+        return false; /* other columns may name the same row */
+    if (!has_row(later, keys, nkeys))
+        return true;
+    /* which of the two makes the row decides over its columns' defaults */
+    return has_row(earlier, keys, nkeys) &&
+           columns_commute(later, values, nvalues);
 }
 
 /* --- the journal

@@ -45,6 +45,13 @@ bool upsert_group_takes(const struct upsert_group *group, const char *table,
                         const struct handler_value *keys, size_t nkeys,
                         const struct handler_value *values, size_t nvalues);
 
+/** Whether this upsert may go out before `later`, with the rows of `earlier`,
+ * and leave every row as program order does. */
+bool upsert_group_may_pass(const struct upsert_group *later,
+                           const struct upsert_group *earlier,
+                           const struct handler_value *keys, size_t nkeys,
+                           const struct handler_value *values, size_t nvalues);
+
 /** Merges one upsert. With a journal the change can be undone. INVALID: a key
  * is NULL; a sum leaves the range; numbers and text are mixed in a sum. */
 enum status upsert_group_add(struct upsert_group *group,
