@@ -16,7 +16,7 @@ void apply_unit_add(struct consumer *c, const struct unit *unit)
     c->units[c->nunits++] = *unit;
 }
 
-static void entry_add(struct consumer *c, const struct undelivered_entry *entry)
+void apply_entry_add(struct consumer *c, const struct undelivered_entry *entry)
 {
     if (c->nentries == c->entries_capacity) {
         c->entries_capacity = c->entries_capacity == 0 ? 16 : 2 * c->nentries;
@@ -51,6 +51,20 @@ void apply_log_failure(const struct consumer *c, const struct message *message,
               TEXT_ARGS(message->type), failure->reason);
 }
 
+void apply_entries_told(struct consumer *c)
+{
+    for (size_t i = 0; i < c->nentries; i++) {
+        const struct undelivered_entry *e = &c->entries[i];
+
+        /* without keys it lies in every partition: told once */
+        if (e->status != UNDELIVERED_HALTED ||
+            (i > 0 && e->unresolved && e->message == e[-1].message))
+            continue;
+        c->failed++;
+        apply_log_failure(c, e->message, e->failure);
+    }
+}
+
 /* --- units: all at once, or one by one ------------------------------------ */
 
 bool apply_is_fault(enum status status)
@@ -59,10 +73,8 @@ bool apply_is_fault(enum status status)
            status == STATUS_INVALID || status == STATUS_LIMIT;
 }
 
-/* What a refused statement means for the unit that queued it. */
-static void failure_from_database(struct consumer *c, int64_t tag,
-                                  const struct diag *diag,
-                                  struct failure *failure)
+void apply_refused(struct consumer *c, int64_t tag, const struct diag *diag,
+                   struct failure *failure)
 {
     const char *where = tag >= 0 ? c->applier.ops->where(c->applier.self, tag)
                                  : "";
@@ -157,7 +169,7 @@ static enum status run_alone(struct consumer *c, size_t unit,
     if (status == STATUS_OK && *verdict == APPLY_DONE)
         status = db_flush(db, &tag, diag);
     if (apply_is_fault(status)) {
-        failure_from_database(c, tag, diag, failure);
+        apply_refused(c, tag, diag, failure);
         *verdict = APPLY_FAILED;
         status = STATUS_OK;
     }
@@ -179,7 +191,7 @@ enum status apply_units(struct consumer *c, const struct apply_run *run,
     *repeat = false;
     if (c->nunits == 0)
         return STATUS_OK;
-    if (!run->careful)
+    if (!run->careful && run->refused == NULL)
         return run_together(c, run, repeat, diag);
     for (size_t i = 0; status == STATUS_OK && i < c->nunits; i++) {
         enum apply_verdict verdict;
@@ -187,6 +199,10 @@ enum status apply_units(struct consumer *c, const struct apply_run *run,
 
         if (unit_waits(c, run, i))
             continue;
+        if (run->refused != NULL) {
+            unit_failed(c, run, i, run->refused);
+            continue;
+        }
         status = run_alone(c, i, &verdict, &failure, diag);
         if (status == STATUS_OK && verdict == APPLY_FAILED)
             unit_failed(c, run, i, &failure);
@@ -245,7 +261,7 @@ enum status apply_halt(struct consumer *c, struct diag *diag)
 
 void apply_committed(struct consumer *c)
 {
-    c->saved_at = clock_monotonic();
+    c->saved_at = consumer_time(c->env);
     if (c->row.state == CONSUMER_HALTED)
         log_write(
             c->env->log, LOG_ERROR,
@@ -300,12 +316,12 @@ static void page_unit_waits(struct consumer *c, void *arg, size_t unit,
 
     (void)arg;
     (void)failure;
-    entry_add(c, &(struct undelivered_entry){
-                     .message = u->message,
-                     .key = u->key,
-                     .partition = u->partition,
-                     .status = UNDELIVERED_WAITING,
-                 });
+    apply_entry_add(c, &(struct undelivered_entry){
+                           .message = u->message,
+                           .key = u->key,
+                           .partition = u->partition,
+                           .status = UNDELIVERED_WAITING,
+                       });
 }
 
 /* The default policy: the message halts its consumer, and its key waits. */
@@ -315,14 +331,14 @@ static void page_unit_fails(struct consumer *c, void *arg, size_t unit,
     const struct unit *u = &c->units[unit];
 
     (void)arg;
-    entry_add(c, &(struct undelivered_entry){
-                     .message = u->message,
-                     .key = u->key,
-                     .partition = u->partition,
-                     .status = UNDELIVERED_HALTED,
-                     .failure_count = 1,
-                     .failure = apply_keep_failure(c, failure),
-                 });
+    apply_entry_add(c, &(struct undelivered_entry){
+                           .message = u->message,
+                           .key = u->key,
+                           .partition = u->partition,
+                           .status = UNDELIVERED_HALTED,
+                           .failure_count = 1,
+                           .failure = apply_keep_failure(c, failure),
+                       });
 }
 
 /* A message whose keys cannot be told: recorded in every partition that met
@@ -334,15 +350,15 @@ static void page_unresolved(struct consumer *c, const struct message *message,
     const struct failure *kept = apply_keep_failure(c, failure);
 
     for (size_t i = 0; i < poll->npartitions; i++)
-        entry_add(c, &(struct undelivered_entry){
-                         .message = message,
-                         .key = TEXT_NONE,
-                         .partition = (int)poll->partitions[i],
-                         .status = UNDELIVERED_HALTED,
-                         .failure_count = 1,
-                         .failure = kept,
-                         .unresolved = true,
-                     });
+        apply_entry_add(c, &(struct undelivered_entry){
+                               .message = message,
+                               .key = TEXT_NONE,
+                               .partition = (int)poll->partitions[i],
+                               .status = UNDELIVERED_HALTED,
+                               .failure_count = 1,
+                               .failure = kept,
+                               .unresolved = true,
+                           });
 }
 
 /* Turns the page into units. *through is where the checkpoints may go. */
@@ -395,11 +411,13 @@ static bool any_halted(const struct consumer *c)
 /* Everything of the page but begin and the end of the transaction. */
 static enum status page_run(struct consumer *c, const struct poll *poll,
                             const struct checkpoint_lock *lock, bool careful,
-                            bool *repeat, int64_t *through, struct diag *diag)
+                            const struct failure *refused, bool *repeat,
+                            int64_t *through, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     const struct apply_run run = {
         .careful = careful,
+        .refused = refused,
         .fails = page_unit_fails,
         .waits = page_unit_waits,
     };
@@ -447,17 +465,16 @@ static void page_committed(struct consumer *c, const struct poll *poll,
     }
     for (size_t i = 0; i < c->page.count; i++)
         c->applied += c->page.messages[i].position <= through;
-    for (size_t i = 0; i < c->nentries; i++)
-        if (c->entries[i].status == UNDELIVERED_HALTED) {
-            c->failed++;
-            apply_log_failure(c, c->entries[i].message, c->entries[i].failure);
-        }
+    c->singly -= c->page.count < c->singly ? c->page.count : c->singly;
+    apply_entries_told(c);
     apply_committed(c);
 }
 
 enum status apply_page(struct consumer *c, const struct poll *poll,
                        struct diag *diag)
 {
+    struct failure failure;
+    const struct failure *refused = NULL;
     bool careful = false;
 
     for (;;) {
@@ -468,7 +485,8 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
 
         if (status != STATUS_OK || !run)
             return status;
-        status = page_run(c, poll, &lock, careful, &repeat, &through, diag);
+        status = page_run(c, poll, &lock, careful, refused, &repeat, &through,
+                          diag);
         if (status == STATUS_OK && !repeat)
             status = db_commit(c->env->db, NULL, diag);
         c->applier.ops->end(c->applier.self);
@@ -476,16 +494,22 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
             page_committed(c, poll, through);
             return STATUS_OK;
         }
-        if (apply_is_fault(status) && !careful) {
-            repeat = true; /* a queued statement was refused */
-            status = STATUS_OK;
-        }
         db_rollback(c->env->db);
         c->row.state = CONSUMER_RUNNING;
         c->row.halt_reason = HALT_NONE;
-        if (status != STATUS_OK)
+        if (status != STATUS_OK && (!apply_is_fault(status) || refused != NULL))
             return status;
-        assert(!careful); /* unit by unit there is nothing left to repeat */
-        careful = true;
+        if (!careful) {
+            careful = true;
+            continue;
+        }
+        /* each unit was good alone, so it is the commit that refused */
+        assert(!repeat);
+        if (c->page.count > 1) {
+            c->singly = c->page.count;
+            return STATUS_OK;
+        }
+        apply_refused(c, -1, diag, &failure);
+        refused = &failure;
     }
 }

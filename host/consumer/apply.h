@@ -5,7 +5,9 @@
  *
  * First the page is tried as a whole. When something fails that cannot be
  * taken back alone, the transaction rolls back and the page is repeated unit
- * by unit, each under a savepoint: a neighbour is applied twice at most.
+ * by unit, each under a savepoint: a neighbour is applied twice at most. What
+ * only the commit judges (deferred constraints) no savepoint can isolate: then
+ * the messages are read one by one.
  */
 #ifndef HOST_CONSUMER_APPLY_H
 #define HOST_CONSUMER_APPLY_H
@@ -41,7 +43,9 @@ typedef void (*apply_unit_fn)(struct consumer *consumer, void *arg, size_t unit,
  */
 struct apply_run {
     bool careful;
-    apply_unit_fn done; /* may be NULL */
+    const struct failure *refused; /* not NULL: their commit was refused, so
+                                      none is applied and each fails of this */
+    apply_unit_fn done;            /* may be NULL */
     apply_unit_fn fails;
     apply_unit_fn waits;
     void *arg; /* for the three */
@@ -53,8 +57,20 @@ enum status apply_units(struct consumer *consumer, const struct apply_run *run,
  * database or of another process. */
 bool apply_is_fault(enum status status);
 
+/** Why a refused statement (by its tag) or commit (tag -1) fails a unit. */
+void apply_refused(struct consumer *consumer, int64_t tag,
+                   const struct diag *diag, struct failure *failure);
+
 /** Adds a unit to the batch. */
 void apply_unit_add(struct consumer *consumer, const struct unit *unit);
+
+/** Adds a row that this transaction records as undelivered. */
+void apply_entry_add(struct consumer *consumer,
+                     const struct undelivered_entry *entry);
+
+/** After the commit: counts and logs the messages among the entries that
+ * failed. */
+void apply_entries_told(struct consumer *consumer);
 
 /** Takes a failure into the memory of the batch. */
 const struct failure *apply_keep_failure(struct consumer *consumer,

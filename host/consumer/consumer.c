@@ -11,6 +11,11 @@
 /* Over empty stretches a checkpoint is saved no more often than this. */
 #define SAVE_EVERY_US (60 * CLOCK_SECOND)
 
+int64_t consumer_time(const struct consumer_env *env)
+{
+    return clock_monotonic() + (env->clock != NULL ? env->clock->offset_us : 0);
+}
+
 void consumer_init(struct consumer *c, const struct consumer_env *env,
                    const struct consumer_name *name, const char *source,
                    const struct event_filter *filter, bool own_key,
@@ -24,7 +29,7 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
         .own_key = own_key,
         .applier = *applier,
         .limit = env->batch,
-        .saved_at = clock_monotonic(),
+        .saved_at = consumer_time(env),
     };
     checkpoints_init(&c->stored, env->partitions);
     checkpoints_init(&c->reached, env->partitions);
@@ -169,14 +174,14 @@ enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
     if (c->page.count == 0) {
         for (size_t i = 0; i < poll.npartitions; i++)
             c->reached.position[poll.partitions[i]] = c->page.through;
-        if (clock_monotonic() - c->saved_at >= SAVE_EVERY_US)
+        if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US)
             return consumer_save(c, diag);
         return STATUS_OK;
     }
     copy_positions(&c->before, &c->stored);
     began = clock_monotonic();
     status = apply_page(c, &poll, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && c->singly == 0)
         adapt(c, clock_monotonic() - began);
     return status;
 }
@@ -228,6 +233,6 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
         return status;
     }
     copy_positions(&c->stored, &c->reached);
-    c->saved_at = clock_monotonic();
+    c->saved_at = consumer_time(c->env);
     return STATUS_OK;
 }

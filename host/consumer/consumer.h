@@ -40,11 +40,12 @@ struct consumer {
     struct checkpoints stored;  /* as committed */
     struct checkpoints reached; /* stored, or further over empty stretches */
     struct checkpoints before;  /* stored, before the newest batch */
-    int64_t saved_at;           /* monotonic: last save of a checkpoint */
+    int64_t saved_at;           /* consumer_time of the last save */
 
     /* the batch in hand; memory is reused */
     struct event_page page;
-    size_t limit; /* messages: adapts so that a transaction stays short */
+    size_t limit;  /* messages: adapts so that a transaction stays short */
+    size_t singly; /* so many are read one by one, each its own commit */
     struct unit *units;
     size_t nunits, units_capacity;
     struct undelivered_entry *entries;
@@ -57,6 +58,9 @@ struct consumer {
     int64_t failed;  /* messages recorded as undelivered */
     bool retry_due;  /* there may be undelivered messages to try */
 };
+
+/** Measures intervals: never goes back, and a test's clock moves it on. */
+int64_t consumer_time(const struct consumer_env *env);
 
 /** The applier is borrowed; it and the env must outlive the consumer. */
 void consumer_init(struct consumer *consumer, const struct consumer_env *env,

@@ -22,7 +22,7 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
     const struct checkpoints *reached = &consumer->reached;
     struct event_filter filter = consumer->filter;
     struct event_range range = {
-        .limit = consumer->limit,
+        .limit = consumer->singly > 0 ? 1 : consumer->limit,
         .byte_limit = consumer->env->batch_bytes,
     };
 

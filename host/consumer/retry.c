@@ -5,12 +5,13 @@
 
 #include <assert.h>
 
-/* A row under retry, and what became of its units. */
+/* A row under retry, and what became of its units. A row whose keys were not
+ * known has a unit for each key that can be told now. */
 struct attempt {
     const struct undelivered_row *row;
     size_t units;
     size_t done;
-    const struct failure *failure; /* NULL unless it failed */
+    const struct failure *failure; /* NULL unless it failed as a whole */
 };
 
 struct batch {
@@ -58,29 +59,57 @@ static void unit_done(struct consumer *c, void *arg, size_t unit,
     batch->attempts[c->units[unit].origin].done++;
 }
 
+/* Takes one key out of a row whose keys can be told now. The row itself must
+ * go with that: another attempt would apply its other keys once more. */
+static void key_apart(struct consumer *c, size_t unit,
+                      enum undelivered_status status,
+                      const struct failure *failure)
+{
+    const struct unit *u = &c->units[unit];
+
+    apply_entry_add(c, &(struct undelivered_entry){
+                           .message = u->message,
+                           .key = u->key,
+                           .partition = u->partition,
+                           .status = status,
+                           .failure_count = failure != NULL ? u->attempt : 0,
+                           .failure = failure,
+                       });
+}
+
 static void unit_fails(struct consumer *c, void *arg, size_t unit,
                        const struct failure *failure)
 {
     struct batch *batch = arg;
+    struct attempt *attempt = &batch->attempts[c->units[unit].origin];
+    const struct failure *kept = apply_keep_failure(c, failure);
 
-    batch->attempts[c->units[unit].origin].failure = apply_keep_failure(
-        c, failure);
+    if (!attempt->row->unresolved) {
+        attempt->failure = kept;
+        return;
+    }
+    key_apart(c, unit, UNDELIVERED_HALTED, kept);
+    attempt->done++;
 }
 
 static void unit_waits(struct consumer *c, void *arg, size_t unit,
                        const struct failure *failure)
 {
-    (void)c;
-    (void)arg;
-    (void)unit;
-    (void)failure; /* its row stays as it is */
+    struct batch *batch = arg;
+    struct attempt *attempt = &batch->attempts[c->units[unit].origin];
+
+    (void)failure;
+    if (!attempt->row->unresolved)
+        return; /* its row stays as it is */
+    key_apart(c, unit, UNDELIVERED_WAITING, NULL);
+    attempt->done++;
 }
 
 /* Turns rows into units; a row without a copy has none and is done. */
 static enum status rows_to_units(struct consumer *c, struct batch *batch,
                                  struct diag *diag)
 {
-    c->nunits = 0;
+    c->nunits = c->nentries = 0;
     for (size_t i = 0; i < batch->count; i++) {
         struct attempt *attempt = &batch->attempts[i];
         const struct undelivered_row *row = &batch->rows[i];
@@ -126,16 +155,25 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
                                         diag);
         }
     }
+    if (status == STATUS_OK)
+        status = undelivered_record(env->db, env->names, c->row.id, c->source,
+                                    c->entries, c->nentries, env->ids,
+                                    clock_now(env->clock), &c->arena, diag);
+    for (size_t i = 0; i < c->nentries; i++)
+        halted |= c->entries[i].status == UNDELIVERED_HALTED;
     if (status == STATUS_OK && halted)
         status = apply_halt(c, diag);
     return status;
 }
 
 static enum status batch_run(struct consumer *c, struct batch *batch,
-                             bool careful, bool *repeat, struct diag *diag)
+                             size_t limit, bool careful,
+                             const struct failure *refused, bool *repeat,
+                             struct diag *diag)
 {
     const struct apply_run run = {
         .careful = careful,
+        .refused = refused,
         .done = unit_done,
         .fails = unit_fails,
         .waits = unit_waits,
@@ -148,8 +186,8 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     arena_reset(&c->arena);
     undelivered_keys_clear(&c->held);
     status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
-                             clock_now(env->clock), c->env->batch, &c->arena,
-                             &batch->rows, &batch->count, diag);
+                             clock_now(env->clock), limit, env->batch_bytes,
+                             &c->arena, &batch->rows, &batch->count, diag);
     if (status != STATUS_OK || batch->count == 0)
         return status;
     batch->attempts = arena_alloc(&c->arena,
@@ -167,16 +205,23 @@ static void batch_committed(struct consumer *c, const struct batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         const struct attempt *a = &batch->attempts[i];
 
-        if (a->failure == NULL)
+        /* without keys it lies in every partition: told once */
+        if (a->failure == NULL ||
+            (i > 0 && a->row->unresolved && a[-1].failure != NULL &&
+             a[-1].row->message.position == a->row->message.position))
             continue;
         c->failed++;
         apply_log_failure(c, &a->row->message, a->failure);
     }
+    apply_entries_told(c);
     apply_committed(c);
 }
 
 enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
 {
+    struct failure failure;
+    const struct failure *refused = NULL;
+    size_t limit = c->env->batch;
     bool careful = false;
 
     *worked = false;
@@ -188,7 +233,7 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
 
         if (status != STATUS_OK || !run)
             return status;
-        status = batch_run(c, &batch, careful, &repeat, diag);
+        status = batch_run(c, &batch, limit, careful, refused, &repeat, diag);
         if (status == STATUS_OK && !repeat)
             status = db_commit(c->env->db, NULL, diag);
         c->applier.ops->end(c->applier.self);
@@ -197,16 +242,21 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
             batch_committed(c, &batch);
             return STATUS_OK;
         }
-        if (apply_is_fault(status) && !careful) {
-            repeat = true;
-            status = STATUS_OK;
-        }
         db_rollback(c->env->db);
         c->row.state = CONSUMER_RUNNING;
         c->row.halt_reason = HALT_NONE;
-        if (status != STATUS_OK)
+        if (status != STATUS_OK && (!apply_is_fault(status) || refused != NULL))
             return status;
-        assert(!careful);
-        careful = true;
+        if (!careful) {
+            careful = true;
+            continue;
+        }
+        /* each was good alone, so it is the commit that refused: one by one */
+        assert(!repeat);
+        if (limit == 1) {
+            apply_refused(c, -1, diag, &failure);
+            refused = &failure;
+        }
+        limit = 1;
     }
 }

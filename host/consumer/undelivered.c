@@ -236,7 +236,8 @@ static enum status row_take(struct db_rows *rows, struct arena *arena,
 
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
-                            int64_t now_us, size_t limit, struct arena *arena,
+                            int64_t now_us, size_t limit, size_t byte_limit,
+                            struct arena *arena,
                             struct undelivered_row **rows_out, size_t *count,
                             struct diag *diag)
 {
@@ -246,6 +247,7 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
     struct undelivered_row *list = arena_alloc(
         arena, limit * sizeof(struct undelivered_row));
     struct db_rows *rows;
+    size_t bytes = 0;
     bool more = false;
     enum status status;
 
@@ -255,11 +257,12 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
                       &rows, diag);
     if (status != STATUS_OK)
         return status;
-    while (*count < limit &&
+    while (*count < limit && bytes < byte_limit &&
            (status = db_next(rows, &more, diag)) == STATUS_OK && more) {
         status = row_take(rows, arena, &list[*count], diag);
         if (status != STATUS_OK)
             break;
+        bytes += list[*count].message.payload.len;
         (*count)++;
     }
     db_rows_close(rows);

@@ -73,13 +73,14 @@ enum status undelivered_record(struct db *db, const struct names *names,
                                int64_t now_us, struct arena *arena,
                                struct diag *diag) MUST_CHECK;
 
-/** Reads up to `limit` rows that may be tried now: FAILED and due, and what
- * waits behind them, in position order. */
+/** Reads rows that may be tried now: FAILED and due, and what waits behind
+ * them, in position order; up to `limit` rows and, beyond the first row, about
+ * `byte_limit` bytes of copies. */
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
-                            int64_t now_us, size_t limit, struct arena *arena,
-                            struct undelivered_row **rows, size_t *count,
-                            struct diag *diag) MUST_CHECK;
+                            int64_t now_us, size_t limit, size_t byte_limit,
+                            struct arena *arena, struct undelivered_row **rows,
+                            size_t *count, struct diag *diag) MUST_CHECK;
 
 /** Queues the delete of a row that was applied. */
 enum status undelivered_delete(struct db *db, const struct catalog *catalog,
