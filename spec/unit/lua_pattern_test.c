@@ -133,6 +133,18 @@ static void random_patterns_match_as_in_the_library_of_lua(void **state)
         "assert(good > 10000 and bad > 5000, good .. ' ' .. bad)\n");
 }
 
+static void every_class_holds_the_bytes_it_holds_in_lua(void **state)
+{
+    run_well(*state, "local own, stock = ...\n"
+                     "for letter in ('acdglpsuwxzACDGLPSUWXZ'):gmatch('.') do\n"
+                     "  for byte = 0, 255 do\n"
+                     "    local c = string.char(byte)\n"
+                     "    assert(own.match(c, '%' .. letter) ==\n"
+                     "      stock.match(c, '%' .. letter), letter .. byte)\n"
+                     "  end\n"
+                     "end\n");
+}
+
 static void known_answers_hold(void **state)
 {
     run_well(*state,
@@ -199,6 +211,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             random_patterns_match_as_in_the_library_of_lua, open_state,
+            close_state),
+        cmocka_unit_test_setup_teardown(
+            every_class_holds_the_bytes_it_holds_in_lua, open_state,
             close_state),
         cmocka_unit_test_setup_teardown(known_answers_hold, open_state,
                                         close_state),
