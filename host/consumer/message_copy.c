@@ -4,14 +4,41 @@
 #include "base/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+
+/* Whoever writes around the host may store bytes that are no text; a member
+ * with this ending holds them in hexadecimal. */
+#define HEX_SUFFIX "_hex"
+
+static void write_hex(struct buffer *out, struct text bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    buffer_append_char(out, '"');
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char byte = (unsigned char)bytes.data[i];
+
+        buffer_append_char(out, digits[byte >> 4]);
+        buffer_append_char(out, digits[byte & 15]);
+    }
+    buffer_append_char(out, '"');
+}
 
 static void write_text(struct buffer *out, bool *first, const char *key,
                        struct text text)
 {
+    char name[32];
+
     if (text.data == NULL)
         return;
-    json_write_key(out, first, key);
-    json_write_string(out, text);
+    if (text_utf8_valid(text)) {
+        json_write_key(out, first, key);
+        json_write_string(out, text);
+        return;
+    }
+    snprintf(name, sizeof(name), "%s" HEX_SUFFIX, key);
+    json_write_key(out, first, name);
+    write_hex(out, text);
 }
 
 static void write_integer(struct buffer *out, bool *first, const char *key,
@@ -55,6 +82,41 @@ static struct text take_string(struct json_value value, struct arena *arena)
     return copy;
 }
 
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* NULL data when it is no hexadecimal text. */
+static struct text take_hex(struct text hex, struct arena *arena)
+{
+    char *bytes = arena_alloc(arena, hex.len / 2 + 1);
+
+    for (size_t i = 0; i + 1 < hex.len; i += 2) {
+        int high = hex_digit(hex.data[i]), low = hex_digit(hex.data[i + 1]);
+
+        if (high < 0 || low < 0)
+            return TEXT_NONE;
+        bytes[i / 2] = (char)(high << 4 | low);
+    }
+    bytes[hex.len / 2] = '\0';
+    return hex.len % 2 == 0 ? (struct text){bytes, hex.len / 2} : TEXT_NONE;
+}
+
+/* Cuts HEX_SUFFIX off the name, if it ends so. */
+static bool cut_suffix(struct text *name)
+{
+    const size_t len = strlen(HEX_SUFFIX);
+
+    if (name->len <= len ||
+        memcmp(name->data + name->len - len, HEX_SUFFIX, len) != 0)
+        return false;
+    name->len -= len;
+    return true;
+}
+
 /* Fills the field named `key`; false when its value is not what it must be. */
 static bool take_field(struct text key, struct json_value value,
                        struct arena *arena, struct message *m)
@@ -79,6 +141,8 @@ static bool take_field(struct text key, struct json_value value,
         text = take_string(value, arena);
     else if (!is_number)
         return false;
+    if (text.data != NULL && cut_suffix(&key))
+        text = take_hex(text, arena);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (!text_equal(key, text_of(texts[i].name)))
             continue;

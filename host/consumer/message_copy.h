@@ -2,7 +2,7 @@
  * Message copy -- a message as text, for the message_copy column: exactly what
  * the topic stored, so that a retry applies the same bytes. Payload and
  * metadata are strings inside, because JSON inside JSON would lose white
- * space at the border.
+ * space at the border; what is no valid text is kept in hexadecimal.
  */
 #ifndef HOST_CONSUMER_MESSAGE_COPY_H
 #define HOST_CONSUMER_MESSAGE_COPY_H

@@ -120,6 +120,11 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
         *attempt = (struct attempt){.row = row};
         if (!row->has_copy)
             continue;
+        if (row->damage != NULL) {
+            attempt->failure = row->damage;
+            undelivered_keys_hold(&c->held, row->key);
+            continue;
+        }
         if (!row->unresolved) {
             add_unit(c, attempt, i, row->key);
             continue;

@@ -202,12 +202,27 @@ enum status undelivered_revive(struct db *db, const struct catalog *catalog,
 
 /* --- reading -------------------------------------------------------------- */
 
+/* A copy that cannot be read is a fault of that message, not of the host. */
+static void copy_take(struct text copy, struct arena *arena,
+                      struct undelivered_row *row)
+{
+    struct failure *damage;
+    struct diag diag;
+
+    if (message_copy_read(arena_copy(arena, copy), arena, &row->message,
+                          &diag) == STATUS_OK)
+        return;
+    damage = arena_alloc(arena, sizeof(*damage));
+    failure_set(damage, false, "decode", "%s", diag.message);
+    row->damage = damage;
+    row->message = (struct message){.type = TEXT_LITERAL("a message")};
+}
+
 static enum status row_take(struct db_rows *rows, struct arena *arena,
                             struct undelivered_row *row, struct diag *diag)
 {
     struct text id = db_get_text(rows, 0);
     struct text copy = db_is_null(rows, 7) ? TEXT_NONE : db_get_text(rows, 7);
-    enum status status = STATUS_OK;
 
     *row = (struct undelivered_row){.has_copy = copy.len > 0};
     if (id.len != UUID_TEXT_LEN)
@@ -224,12 +239,8 @@ static enum status row_take(struct db_rows *rows, struct arena *arena,
                         row->id);
     row->failure_count = (int)db_get_int64(rows, 5);
     row->unresolved = db_get_bool(rows, 6);
-    if (row->has_copy) {
-        status = message_copy_read(arena_copy(arena, copy), arena,
-                                   &row->message, diag);
-        if (status != STATUS_OK)
-            return diag_wrap(diag, "undelivered message %s", row->id);
-    }
+    if (row->has_copy)
+        copy_take(copy, arena, row);
     row->message.position = db_get_int64(rows, 1);
     return STATUS_OK;
 }

@@ -40,7 +40,8 @@ struct undelivered_entry {
 struct undelivered_row {
     char id[UUID_TEXT_LEN + 1];
     struct message message;
-    bool has_copy; /* false: the retry applies nothing */
+    bool has_copy;                /* false: the retry applies nothing */
+    const struct failure *damage; /* not NULL: the copy cannot be read */
     struct text key;
     int partition;
     enum undelivered_status status;

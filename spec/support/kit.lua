@@ -148,15 +148,20 @@ function Rig:value(sql, ...)
 end
 
 --- undelivered([consumer]): rows in position order, as { key, position, status,
--- failures, reason, partition, unresolved, copy }.
+-- failures, reason, partition, unresolved }.
 function Rig:undelivered(consumer)
   return self:query([[
     SELECT u.resolved_key AS "key", u.message_position AS position, u.status AS status,
            u.failure_count AS failures, u.failure_reason AS reason, u.partition_no AS "partition",
-           u.unresolved AS unresolved, u.message_copy AS copy
+           u.unresolved AS unresolved
       FROM CONSUMER_UNDELIVERED_MESSAGES u JOIN CONSUMERS c ON c.id = u.consumer_id
      WHERE c.consumer_name = ? OR ? IS NULL
      ORDER BY u.message_position, u.partition_no, u.resolved_key]], consumer, consumer)
+end
+
+--- copy(position): the copy of an undelivered message.
+function Rig:copy(position)
+  return self:value("SELECT message_copy AS value FROM CONSUMER_UNDELIVERED_MESSAGES WHERE message_position = ?", position)
 end
 
 --- waiting([consumer]): the same, as "position key STATUS".
