@@ -216,29 +216,6 @@ static void print_consumers(struct cli *cli, const struct status_report *report)
     output_table_end(&table, cli->out);
 }
 
-static void print_failures(struct cli *cli, const struct status_report *report)
-{
-    struct buffer line = BUFFER_EMPTY;
-
-    for (size_t i = 0; i < report->nconsumers; i++) {
-        const struct status_consumer *consumer = &report->consumers[i];
-        char time[CLOCK_TEXT_SIZE];
-
-        if (consumer->failure.position == 0)
-            continue;
-        clock_format(consumer->failure.recorded_at, time);
-        buffer_clear(&line);
-        buffer_printf(&line, "\nlast error of %s, %s, position %" PRId64,
-                      consumer->name, time, consumer->failure.position);
-        buffer_append_string(&line, ", key ");
-        output_safe(&line, text_of(consumer->failure.key));
-        buffer_append_string(&line, ":\n  ");
-        output_safe(&line, text_of(consumer->failure.reason));
-        fprintf(cli->out, "%s\n", line.data);
-    }
-    buffer_free(&line);
-}
-
 static void print_report(struct cli *cli, const struct status_report *report)
 {
     struct buffer json = BUFFER_EMPTY;
@@ -256,7 +233,6 @@ static void print_report(struct cli *cli, const struct status_report *report)
         print_consumers(cli, report);
     else
         fputs("no consumer\n", cli->out);
-    print_failures(cli, report);
 }
 
 /* --- reading ------------------------------------------------------------- */

@@ -127,16 +127,19 @@ local function environment(host, moontide, status)
   return setmetatable(env, { __index = _G })
 end
 
--- The function of a chunk, or nil and whether more lines may complete it.
+local function ends_early(problem)
+  return problem:find("near '<eof>'", 1, true) ~= nil
+end
+
+-- The function of a chunk; or nil, whether more lines may complete it, and
+-- what is wrong with it as it stands.
 local function compile(source, env)
   local expression = source:gsub("^%s*=", "")
-  local chunk = loadstring("return " .. expression, "=console")
-  local problem
-  if not chunk then
-    chunk, problem = loadstring(source, "=console")
-  end
+  local chunk, as_expression = loadstring("return " .. expression, "=console")
   if chunk then return setfenv(chunk, env) end
-  return nil, problem:find("'<eof>'", 1, true) ~= nil, problem
+  local statement, as_statement = loadstring(source, "=console")
+  if statement then return setfenv(statement, env) end
+  return nil, ends_early(as_expression) or ends_early(as_statement), as_statement
 end
 
 local function print_values(null, good, ...)
