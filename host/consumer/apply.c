@@ -70,7 +70,8 @@ void apply_entries_told(struct consumer *c)
 bool apply_is_fault(enum status status)
 {
     return status == STATUS_UNIQUE || status == STATUS_PERMANENT ||
-           status == STATUS_INVALID || status == STATUS_LIMIT;
+           status == STATUS_INVALID || status == STATUS_LIMIT ||
+           status == STATUS_FAILED;
 }
 
 void apply_refused(struct consumer *c, int64_t tag, const struct diag *diag,
@@ -78,7 +79,9 @@ void apply_refused(struct consumer *c, int64_t tag, const struct diag *diag,
 {
     const char *where = tag >= 0 ? c->applier.ops->where(c->applier.self, tag)
                                  : "";
-    const char *class = diag->status == STATUS_UNIQUE ? "unique" : "sql";
+    const char *class = diag->status == STATUS_UNIQUE   ? "unique"
+                        : diag->status == STATUS_FAILED ? "timeout"
+                                                        : "sql";
 
     failure_set(failure, false, class, "%s%s%s", where,
                 where[0] != '\0' ? ": " : "", diag->message);
@@ -135,11 +138,33 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
     }
     if (status == STATUS_OK)
         status = ops->finish(self, c->env->db, &failure, diag);
-    if (status == STATUS_FAILED || apply_is_fault(status)) {
+    if (apply_is_fault(status)) {
         *repeat = true; /* some unit's doing: find out which */
         return STATUS_OK;
     }
     return status;
+}
+
+/* Queued statements are part of the handler's time: in SQL, too, nothing may
+ * run for ever while it holds the database. */
+static enum status flush_in_time(struct consumer *c, int64_t *tag,
+                                 struct diag *diag)
+{
+    struct db *db = c->env->db;
+    enum status status;
+
+    db_deadline(db, clock_monotonic() + c->env->time_limit);
+    status = db_flush(db, tag, diag);
+    db_deadline(db, 0);
+    return status;
+}
+
+enum status apply_commit(struct consumer *c, bool careful, struct diag *diag)
+{
+    /* unit by unit everything was sent under a limit of its own */
+    enum status status = careful ? STATUS_OK : flush_in_time(c, NULL, diag);
+
+    return status == STATUS_OK ? db_commit(c->env->db, NULL, diag) : status;
 }
 
 /* One unit under its own savepoint: its failure is certainly its own. */
@@ -167,7 +192,7 @@ static enum status run_alone(struct consumer *c, size_t unit,
         status = STATUS_OK;
     }
     if (status == STATUS_OK && *verdict == APPLY_DONE)
-        status = db_flush(db, &tag, diag);
+        status = flush_in_time(c, &tag, diag);
     if (apply_is_fault(status)) {
         apply_refused(c, tag, diag, failure);
         *verdict = APPLY_FAILED;
@@ -488,7 +513,7 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
         status = page_run(c, poll, &lock, careful, refused, &repeat, &through,
                           diag);
         if (status == STATUS_OK && !repeat)
-            status = db_commit(c->env->db, NULL, diag);
+            status = apply_commit(c, careful, diag);
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             page_committed(c, poll, through);

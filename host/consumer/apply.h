@@ -53,6 +53,11 @@ struct apply_run {
 enum status apply_units(struct consumer *consumer, const struct apply_run *run,
                         bool *repeat, struct diag *diag) MUST_CHECK;
 
+/** Sends what is queued, within the time of a handler call unless it went out
+ * unit by unit, and commits. */
+enum status apply_commit(struct consumer *consumer, bool careful,
+                         struct diag *diag) MUST_CHECK;
+
 /** Whether a refused statement is the doing of some unit, and not of the
  * database or of another process. */
 bool apply_is_fault(enum status status);

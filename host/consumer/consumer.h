@@ -24,6 +24,7 @@ struct consumer_env {
     const struct log *log;
     int partitions;
     size_t batch;       /* messages per transaction at most */
+    int64_t time_limit; /* microseconds a handler call may take */
     size_t batch_bytes; /* payload bytes per transaction, about */
 };
 

@@ -240,7 +240,7 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
             return status;
         status = batch_run(c, &batch, limit, careful, refused, &repeat, diag);
         if (status == STATUS_OK && !repeat)
-            status = db_commit(c->env->db, NULL, diag);
+            status = apply_commit(c, careful, diag);
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             *worked = batch.count > 0;

@@ -141,6 +141,12 @@ static enum status reconnect(struct db_session *session, struct diag *diag)
                         "the database in memory cannot be rolled back");
     }
     close_handle(session);
+    /* what was read so far says nothing about another file */
+    if (!sqlite_file_is_same(session))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "another file now lies at %s than the one that was "
+                        "opened; start again to use it",
+                        session->path);
     status = sqlite_file_open(session, false, diag);
     if (status == STATUS_OK)
         status = sqlite_file_configure(session, diag);

@@ -67,6 +67,8 @@ struct db_session {
     int64_t deadline; /* clock_monotonic; 0: none */
 
     dev_t wal_device; /* identity of the write-ahead log, 0: none */
+    ino_t inode;      /* of the file, 0 when unknown */
+    dev_t device;
     ino_t wal_inode;
 
     struct sqlite_cache cache;
@@ -84,7 +86,9 @@ enum status sqlite_file_open(struct db_session *session, bool create,
  * when it is locked. */
 enum status sqlite_file_configure(struct db_session *session,
                                   struct diag *diag) MUST_CHECK;
-/** PERMANENT when file or log were moved, deleted or replaced. */
+/** False when another file lies at the path than the one that was opened. */
+bool sqlite_file_is_same(const struct db_session *session);
+/** UNAVAILABLE when file or log were moved, deleted or replaced. */
 enum status sqlite_file_check(const struct db_session *session,
                               struct diag *diag) MUST_CHECK;
 

@@ -10,6 +10,9 @@ static const struct {
     {SQLITE_READONLY_DBMOVED,
      "the file was moved or deleted while it was open; stop the host, put the "
      "file back and start again"},
+    {SQLITE_READONLY_CANTINIT,
+     "the folder of the file is not writable, and no other process has opened "
+     "the database; SQLite keeps its write-ahead log there"},
     {SQLITE_READONLY_DIRECTORY,
      "the folder of the file is not writable; SQLite keeps its write-ahead "
      "log there"},
@@ -110,7 +113,7 @@ enum status sqlite_error(struct db_session *session, int code,
     default:
         break;
     }
-    if (session->read_only && (code & 0xff) == SQLITE_READONLY)
+    if (session->read_only && code == SQLITE_READONLY)
         return diag_set(diag, STATUS_PERMANENT,
                         "%s was opened for reading only", session->path);
     /* the file, not the statement: whoever ran it is not to blame */

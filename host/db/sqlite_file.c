@@ -28,8 +28,7 @@ static enum status gone(const struct db_session *session, const char *suffix,
 {
     return diag_set(diag, STATUS_UNAVAILABLE,
                     "the database file %s%s was moved, deleted or replaced "
-                    "while it was open; stop the host, put the file back and "
-                    "start again",
+                    "while it was open; put it back where it was",
                     session->path, suffix);
 }
 
@@ -68,15 +67,29 @@ enum status sqlite_file_check(const struct db_session *session,
     return STATUS_OK;
 }
 
-static void remember_log(struct db_session *session)
+static void remember_files(struct db_session *session)
 {
     struct stat info;
 
     session->wal_inode = 0;
-    if (session->memory || !stat_log(session, &info))
+    if (session->memory)
+        return;
+    if (stat(session->path, &info) == 0) {
+        session->inode = info.st_ino;
+        session->device = info.st_dev;
+    }
+    if (!stat_log(session, &info))
         return;
     session->wal_inode = info.st_ino;
     session->wal_device = info.st_dev;
+}
+
+bool sqlite_file_is_same(const struct db_session *session)
+{
+    struct stat info;
+
+    return session->inode == 0 || stat(session->path, &info) != 0 ||
+           (info.st_ino == session->inode && info.st_dev == session->device);
 }
 
 /* What SQLite would report as "unable to open database file". */
@@ -236,7 +249,7 @@ static enum status read_and_set(struct db_session *session, struct diag *diag)
         return sqlite_error(session, SQLITE_READONLY, diag);
     (void)sqlite3_set_authorizer(session->handle, sqlite_cache_authorize,
                                  session);
-    remember_log(session);
+    remember_files(session);
     return STATUS_OK;
 }
 

@@ -321,7 +321,8 @@ struct projection *projection_new(const struct projection_options *options)
     p->ids = options->ids;
     p->clock = options->clock;
     p->sql = handler_sql_new(options->db);
-    read_model_table_init(&p->table, options->declaration, options->names);
+    read_model_table_init(&p->table, options->declaration, options->names,
+                          options->catalog);
     return p;
 }
 

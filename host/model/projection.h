@@ -20,6 +20,7 @@ struct projection_options {
     const struct declaration *declaration;
     struct handler handler;
     const struct names *names;
+    const struct catalog *catalog;
     struct uuid_source *ids;
     const struct clock *clock;
     struct db *db;

@@ -47,7 +47,8 @@ static enum db_type field_db_type(enum field_type type)
 
 void read_model_table_init(struct read_model_table *table,
                            const struct declaration *declaration,
-                           const struct names *names)
+                           const struct names *names,
+                           const struct catalog *catalog)
 {
     const char *name = declaration->table;
     const char *epochs = names->table[TABLE_EPOCHS];
@@ -81,12 +82,11 @@ void read_model_table_init(struct read_model_table *table,
     c[0] = (struct db_column){"read_model_id", DB_TEXT, DB_KEY};
     c[1] = (struct db_column){"message_id", DB_UUID, DB_GUARD};
 
-    c = new_columns(table, &table->epoch_insert, epochs, 3);
+    c = new_columns(table, &table->epoch, epochs, 3);
     c[0] = (struct db_column){"projection", DB_TEXT, DB_KEY};
     c[1] = (struct db_column){"read_model_key", DB_TEXT, DB_KEY};
     c[2] = (struct db_column){"epoch", DB_INT64, DB_SET};
-    c = new_columns(table, &table->epoch_remove, epochs, 2);
-    memcpy(c, table->epoch_insert.columns, 2 * sizeof(*c));
+    table->epochs_delete = catalog_sql(catalog, SQL_EPOCHS_DELETE);
 }
 
 void read_model_table_free(struct read_model_table *table)
@@ -120,25 +120,34 @@ static struct db_value *save_values(const struct read_model_table *table,
 }
 
 static enum status write_epochs(const struct read_model_table *table,
-                                struct db *db, bool create,
+                                struct db *db,
                                 const struct read_model_row *rows, size_t count,
                                 struct arena *arena, struct diag *diag)
 {
-    size_t width = create ? 3 : 2;
-    struct db_value *values = arena_alloc(arena,
-                                          count * width * sizeof(*values));
+    struct db_value *values = arena_alloc(arena, count * 3 * sizeof(*values));
 
     for (size_t i = 0; i < count; i++) {
-        struct db_value *v = values + i * width;
-
-        v[0] = db_text_value(table->projection);
-        v[1] = db_text_value(rows[i].key);
-        if (create)
-            v[2] = db_integer(rows[i].epoch);
+        values[3 * i] = db_text_value(table->projection);
+        values[3 * i + 1] = db_text_value(rows[i].key);
+        values[3 * i + 2] = db_integer(rows[i].epoch);
     }
-    return db_queue_bulk(db, create ? DB_INSERT : DB_DELETE,
-                         create ? &table->epoch_insert : &table->epoch_remove,
-                         values, count, 0, diag);
+    return db_queue_bulk(db, DB_UPSERT, &table->epoch, values, count, 0, diag);
+}
+
+static enum status delete_epochs(const struct read_model_table *table,
+                                 struct db *db,
+                                 const struct read_model_row *rows,
+                                 size_t count, struct arena *arena,
+                                 struct diag *diag)
+{
+    struct text *keys = arena_alloc(arena, count * sizeof(*keys));
+    struct db_value params[2];
+
+    for (size_t i = 0; i < count; i++)
+        keys[i] = rows[i].key;
+    params[0] = db_text_value(table->projection);
+    params[1] = db_texts(keys, count);
+    return db_queue(db, table->epochs_delete, params, 2, DB_ANY_ROWS, 0, diag);
 }
 
 static enum status write_removed(const struct read_model_table *table,
@@ -157,7 +166,7 @@ static enum status write_removed(const struct read_model_table *table,
     status = db_queue_bulk(db, DB_DELETE, &table->remove, values, count, 0,
                            diag);
     if (status == STATUS_OK)
-        status = write_epochs(table, db, false, rows, count, arena, diag);
+        status = delete_epochs(table, db, rows, count, arena, diag);
     return status;
 }
 
@@ -185,6 +194,6 @@ enum status read_model_table_write(const struct read_model_table *table,
                            save_values(table, false, rows, count, arena), count,
                            0, diag);
     if (status == STATUS_OK)
-        status = write_epochs(table, db, true, rows, count, arena, diag);
+        status = write_epochs(table, db, rows, count, arena, diag);
     return status;
 }

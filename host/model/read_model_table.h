@@ -18,8 +18,9 @@ struct read_model_table {
     struct db_table insert;
     struct db_table update;
     struct db_table remove;
-    struct db_table epoch_insert;
-    struct db_table epoch_remove;
+    struct db_table
+        epoch; /* upserted: a row may be left from a dropped table */
+    const struct db_sql *epochs_delete;
     struct text projection; /* its name */
 };
 
@@ -42,7 +43,8 @@ enum read_model_write {
 
 void read_model_table_init(struct read_model_table *table,
                            const struct declaration *declaration,
-                           const struct names *names);
+                           const struct names *names,
+                           const struct catalog *catalog);
 void read_model_table_free(struct read_model_table *table);
 
 /** Queues the rows; all bytes must live until they are sent. Memory for the

@@ -142,6 +142,8 @@ static enum status inspect(struct db *db, const struct schema_options *options,
     status = seed_complete(db, options->names, &finding->seeded, diag);
     if (status == STATUS_OK)
         status = seed_check_counters(db, options->names, diag);
+    if (status == STATUS_OK)
+        status = seed_check_aggregates(db, options->names, diag);
     return status;
 }
 

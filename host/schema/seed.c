@@ -147,3 +147,41 @@ enum status seed_check_counters(struct db *db, const struct names *names,
                          TABLE_CAPTURE_POSITION,
                          SQL_SCHEMA_CAPTURE_COUNTER_READ, diag);
 }
+
+static enum status check_aggregate(struct db *db, const struct names *names,
+                                   const struct aggregate_tables *own,
+                                   struct text filled, struct diag *diag)
+{
+    const struct db_sql sql = db_sql_make(filled, DB_HOST);
+    const struct db_value param = db_string(own->aggregate_type);
+    int64_t shared = 0;
+    bool found;
+    enum status status = db_query_int64(db, &sql, &param, 1, &shared, &found,
+                                        diag);
+
+    if (status != STATUS_OK || shared == 0)
+        return status;
+    return diag_set(diag, STATUS_REFUSED,
+                    "table %s has events of '%s' already, and the "
+                    "configuration gives that aggregate the table %s of its "
+                    "own: its history would be split; take the aggregate out "
+                    "of schema.aggregates, or move its rows to %s while no "
+                    "program writes",
+                    names->table[TABLE_EVENT_STORE], own->aggregate_type,
+                    own->events, own->events);
+}
+
+enum status seed_check_aggregates(struct db *db, const struct names *names,
+                                  struct diag *diag)
+{
+    struct buffer filled = BUFFER_EMPTY;
+    enum status status = catalog_fill(
+        catalog_raw(db_dialect(db), SQL_SCHEMA_AGGREGATE_SHARED), names->fill,
+        &filled, diag);
+
+    for (size_t i = 0; status == STATUS_OK && i < names->naggregates; i++)
+        status = check_aggregate(db, names, &names->aggregates[i],
+                                 buffer_text(&filled), diag);
+    buffer_free(&filled);
+    return status;
+}

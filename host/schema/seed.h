@@ -28,4 +28,9 @@ enum status seed_check_partitions(struct db *db, const struct names *names,
 enum status seed_check_counters(struct db *db, const struct names *names,
                                 struct diag *diag) MUST_CHECK;
 
+/** REFUSED when an aggregate that has a table of its own has events in the
+ * shared one: they would be lost to its readers. */
+enum status seed_check_aggregates(struct db *db, const struct names *names,
+                                  struct diag *diag) MUST_CHECK;
+
 #endif

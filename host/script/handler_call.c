@@ -95,6 +95,48 @@ static enum status report(const struct handler_code *code,
     return lua_call_report(from, failure, diag);
 }
 
+static const struct declare_code *code_of(const struct job *job)
+{
+    return &job->code->set->code[job->call->declaration->index];
+}
+
+/* Registry reference of the function an entry is about. */
+static int subject_of(const struct job *job, enum entry entry)
+{
+    const struct declaration *d = job->call->declaration;
+    int64_t at;
+
+    if (entry == ENTRY_KEYS)
+        return code_of(job)->key;
+    if (entry == ENTRY_INITIAL)
+        return code_of(job)->initial;
+    at = map_get(&job->code->types[d->index], job->call->message->type);
+    return at == MAP_ABSENT ? LUA_NOREF : code_of(job)->handlers[at];
+}
+
+/* A reason that names no line gets the one where its function begins. */
+static void add_where(const struct job *job, enum entry entry)
+{
+    lua_State *L = job->code->L;
+    const struct declaration *d = job->call->declaration;
+    char where[LIMITS_TEXT_SIZE], class[32];
+    const char *text = strstr(job->failure->reason, ": ");
+    size_t len = text != NULL ? (size_t)(text - job->failure->reason) : 0;
+
+    if (text == NULL || len >= sizeof(class) || has_where(text + 2))
+        return;
+    memcpy(class, job->failure->reason, len);
+    class[len] = '\0';
+    lua_rawgeti(L, LUA_REGISTRYINDEX, subject_of(job, entry));
+    if (lua_isfunction(L, -1))
+        function_where(L, lua_gettop(L), where, sizeof(where));
+    else
+        snprintf(where, sizeof(where), "%s:%d", d->file, d->line);
+    lua_pop(L, 1);
+    failure_set(job->failure, job->failure->permanent, class, "%s: %s", where,
+                text + 2);
+}
+
 /* The same message gives the same numbers, whenever it is applied. */
 static uint64_t seed_of(const struct message *message)
 {
@@ -110,6 +152,7 @@ static enum status run(struct handler_code *code, enum entry entry,
 {
     struct lua_failure failure;
     enum lua_outcome outcome;
+    enum status status;
 
     assert(code->call == NULL);
     job->code = code;
@@ -126,14 +169,14 @@ static enum status run(struct handler_code *code, enum entry entry,
         handler_code_close_rows(code);
     if (job->call->sql != NULL)
         handler_sql_deadline(job->call->sql, 0);
-    if (outcome != LUA_CALL_OK)
-        return report(code, &failure, job->failure, diag);
-    return job->failed ? STATUS_FAILED : STATUS_OK;
-}
-
-static const struct declare_code *code_of(const struct job *job)
-{
-    return &job->code->set->code[job->call->declaration->index];
+    if (outcome == LUA_CALL_OK && !job->failed)
+        return STATUS_OK;
+    status = outcome == LUA_CALL_OK
+                 ? STATUS_FAILED
+                 : report(code, &failure, job->failure, diag);
+    if (status == STATUS_FAILED)
+        add_where(job, entry);
+    return status;
 }
 
 /* Ends an entry with a failure of its own making. */
