@@ -24,6 +24,7 @@ function application.new(options)
     self.db = options.database:create(self)
   end
   self:configure(options.config or "")
+  self:exec("mkdir", "handlers")
   for name, text in pairs(options.handlers or {}) do
     self:write("handlers/" .. name, text)
   end
