@@ -28,7 +28,8 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
 
     assert(reached->partitions > 0);
     find_group(reached, mark, &range.after, &range.upto);
-    *found = range.after < mark;
+    /* positions start at 1: over an empty topic nothing was read */
+    *found = mark > 0 && range.after < mark;
     if (!*found)
         return STATUS_OK;
 

@@ -47,6 +47,14 @@ dialect.each(function(database)
       assert.is_nil(rig:consumer("notes").epoch)
     end)
 
+    it("stays without a position over an empty topic", function()
+      start()
+      rig:run()
+      rig:reopen()
+      rig:run()
+      assert.is_nil((rig:checkpoints "notes"))
+    end)
+
     for count = 0, 5 do
       it(("lets the first event after a restart be applied once, after %d others"):format(count), function()
         start()
