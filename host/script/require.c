@@ -1,9 +1,9 @@
 #include "script/require.h"
 
 #include "base/buffer.h"
+#include "script/lock.h"
 #include "script/lua_call.h"
 #include "script/lua_files.h"
-#include "script/sandbox.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -166,7 +166,7 @@ static void push_cjson(lua_State *L, const char *name)
                    name);
     lua_pushstring(L, name);
     lua_call(L, 1, 1);
-    sandbox_lock(L, name);
+    lock_library(L, name);
 }
 
 /* Runs the chunk on the top with (name, native) and leaves its result. */
@@ -266,7 +266,7 @@ int require_module(lua_State *L)
         lua_setfield(L, 2, name);
         run_module(L, name, true);
         if (lua_istable(L, -1))
-            sandbox_lock(L, name);
+            lock_library(L, name);
     } else if (push_file(L, name)) {
         lua_pushlightuserdata(L, (void *)(uintptr_t)&LOADING_KEY);
         lua_setfield(L, 2, name);

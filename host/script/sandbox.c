@@ -1,16 +1,12 @@
 #include "script/sandbox.h"
 
-#include "script/lua_call.h"
+#include "script/guarded.h"
+#include "script/lock.h"
 #include "script/pattern.h"
 #include "script/require.h"
 
 #include <lualib.h>
-#include <math.h>
 #include <string.h>
-
-#define REP_MAX (INT32_MAX / 2) /* bytes a string.rep may make */
-
-static const char LOCKED_KEY; /* its address marks metatables of locks */
 
 /* What is copied from the library as it is. */
 static const char *const base_names[] = {
@@ -84,226 +80,6 @@ enum status sandbox_check_grants(const char *const *grants, struct diag *diag)
     return STATUS_OK;
 }
 
-static int refuse_change(lua_State *L)
-{
-    const char *table = lua_tostring(L, lua_upvalueindex(1));
-
-    if (lua_type(L, 2) != LUA_TSTRING)
-        return luaL_error(L, "%s is read-only", table);
-    return luaL_error(L, "%s.%s cannot be assigned: the library is read-only",
-                      table, lua_tostring(L, 2));
-}
-
-static int refuse_global(lua_State *L)
-{
-    if (lua_type(L, 2) != LUA_TSTRING)
-        return luaL_error(L, "assignment to a global");
-    return luaL_error(L, "assignment to global '%s' (declare it with local)",
-                      lua_tostring(L, 2));
-}
-
-/* Like sandbox_lock, with the function on the top as __newindex. */
-static void lock(lua_State *L)
-{
-    lua_newtable(L); /* real, refuse, proxy */
-    lua_createtable(L, 0, 4);
-    lua_pushvalue(L, -4);
-    lua_setfield(L, -2, "__index");
-    lua_pushvalue(L, -3);
-    lua_setfield(L, -2, "__newindex");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_pushlightuserdata(L, (void *)(uintptr_t)&LOCKED_KEY);
-    lua_pushboolean(L, 1);
-    lua_rawset(L, -3);
-    lua_setmetatable(L, -2);
-    lua_replace(L, -3);
-    lua_pop(L, 1);
-}
-
-void sandbox_lock(lua_State *L, const char *name)
-{
-    lua_pushstring(L, name);
-    lua_pushcclosure(L, refuse_change, 1);
-    lock(L);
-}
-
-/* Pushes the real table when the value at `index` is a lock of it. */
-static bool push_unlocked(lua_State *L, int index)
-{
-    if (lua_type(L, index) != LUA_TTABLE || lua_getmetatable(L, index) == 0)
-        return false;
-    lua_pushlightuserdata(L, (void *)(uintptr_t)&LOCKED_KEY);
-    lua_rawget(L, -2);
-    if (!lua_toboolean(L, -1)) {
-        lua_pop(L, 2);
-        return false;
-    }
-    lua_pop(L, 1);
-    lua_getfield(L, -1, "__index");
-    lua_remove(L, -2);
-    return true;
-}
-
-static int raw_get(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkany(L, 2);
-    lua_settop(L, 2);
-    if (push_unlocked(L, 1))
-        lua_replace(L, 1);
-    lua_rawget(L, 1);
-    return 1;
-}
-
-static int raw_set(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkany(L, 2);
-    luaL_checkany(L, 3);
-    lua_settop(L, 3);
-    if (push_unlocked(L, 1))
-        return luaL_error(L, "rawset: this table is read-only");
-    lua_rawset(L, 1);
-    return 1;
-}
-
-/* print(...): one line of the log, with where it was called. */
-static int print(lua_State *L)
-{
-    const struct script_state *state = script_state_of(L);
-    char where[LIMITS_TEXT_SIZE];
-    char line[DIAG_MESSAGE_SIZE];
-    int count = lua_gettop(L);
-    luaL_Buffer buffer;
-    struct text text;
-
-    limits_check_stack(L);
-    lua_getfield(L, lua_upvalueindex(1), "tostring");
-    luaL_buffinit(L, &buffer);
-    for (int i = 1; i <= count; i++) {
-        lua_pushvalue(L, count + 1);
-        lua_pushvalue(L, i);
-        lua_call(L, 1, 1);
-        if (lua_tostring(L, -1) == NULL)
-            return luaL_error(L, "'tostring' must return a string to 'print'");
-        if (i > 1) {
-            lua_pushliteral(L, "\t");
-            lua_insert(L, -2);
-            lua_concat(L, 2);
-        }
-        luaL_addvalue(&buffer);
-    }
-    luaL_pushresult(&buffer);
-    text.data = lua_tolstring(L, -1, &text.len);
-    if (state->log == NULL)
-        return 0;
-    lua_call_where(L, where);
-    text_clean(text, line, sizeof(line));
-    log_write(state->log, LOG_INFO, NULL, "%s: %s", where, line);
-    return 0;
-}
-
-static uint64_t rotate(uint64_t x, int by)
-{
-    return (x << by) | (x >> (64 - by));
-}
-
-/* xoshiro256**, as a double in [0, 1). */
-static double random_next(uint64_t s[4])
-{
-    uint64_t result = rotate(s[1] * 5, 7) * 9;
-    uint64_t t = s[1] << 17;
-
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotate(s[3], 45);
-    return (double)(result >> 11) * 0x1p-53;
-}
-
-static int math_random(lua_State *L)
-{
-    double r = random_next(script_state_of(L)->random);
-    lua_Number low = 1;
-    lua_Number high;
-
-    if (lua_gettop(L) == 0) {
-        lua_pushnumber(L, r);
-        return 1;
-    }
-    if (lua_gettop(L) == 1) {
-        high = luaL_checknumber(L, 1);
-        luaL_argcheck(L, low <= high, 1, "interval is empty");
-    } else {
-        low = luaL_checknumber(L, 1);
-        high = luaL_checknumber(L, 2);
-        luaL_argcheck(L, low <= high, 2, "interval is empty");
-    }
-    lua_pushnumber(L, floor(r * (high - low + 1)) + low);
-    return 1;
-}
-
-static int math_randomseed(lua_State *L)
-{
-    return luaL_error(L, "math.randomseed: the host seeds math.random by the"
-                         " message, so that a replay gives the same");
-}
-
-/* The library's own returns "" or fills the machine for a huge result. */
-static int string_rep(lua_State *L)
-{
-    size_t len;
-    size_t separator = 0;
-    double total;
-    lua_Number count;
-
-    (void)luaL_checklstring(L, 1, &len);
-    count = luaL_checknumber(L, 2);
-    (void)luaL_optlstring(L, 3, "", &separator);
-    total = count * (double)(len + separator);
-    if (len + separator == 0 || !(count > 0)) {
-        lua_pushliteral(L, "");
-        return 1;
-    }
-    if (total > (double)script_state_of(L)->limits.memory || total > REP_MAX)
-        return luaL_error(L, "string.rep: the result would have %f bytes",
-                          total);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, 1);
-    return 1;
-}
-
-/* Where a Lua stack is full no hook can run, so a script that recurses and
- * catches the overflow would never meet the deadline: pcall looks as well. */
-static int check_limits(lua_State *L)
-{
-    limits_check(L);
-    limits_check_stack(L);
-    return 0;
-}
-
-/* A message handler under the hook's own error would run without hooks, so
- * here it is called after the fact. */
-static const char PROTECTED_CALLS[] =
-    "local base_pcall, check_limits = ...\n"
-    "local function pcall(...)\n"
-    "  check_limits()\n"
-    "  return base_pcall(...)\n"
-    "end\n"
-    "local function finish(handler, ok, ...)\n"
-    "  if ok then return true, ... end\n"
-    "  local _, result = pcall(handler, (...))\n"
-    "  return false, result\n"
-    "end\n"
-    "local function xpcall(f, handler, ...)\n"
-    "  return finish(handler, pcall(f, ...))\n"
-    "end\n"
-    "return pcall, xpcall\n";
-
 /* Copies fields of the table at `from` to the one on the top. */
 static void copy(lua_State *L, int from, const char *const *names)
 {
@@ -317,7 +93,7 @@ static void copy(lua_State *L, int from, const char *const *names)
  * top is the copy. */
 static void add_library(lua_State *L, int to, const char *name)
 {
-    sandbox_lock(L, name);
+    lock_library(L, name);
     lua_setfield(L, to, name);
 }
 
@@ -361,21 +137,16 @@ static void add_base(lua_State *L, int hidden, int globals)
 {
     lua_pushvalue(L, globals);
     copy(L, hidden, base_names);
-    lua_pushcfunction(L, raw_get);
+    lua_pushcfunction(L, guarded_rawget);
     lua_setfield(L, globals, "rawget");
-    lua_pushcfunction(L, raw_set);
+    lua_pushcfunction(L, guarded_rawset);
     lua_setfield(L, globals, "rawset");
     lua_pushvalue(L, hidden);
-    lua_pushcclosure(L, print, 1);
+    lua_pushcclosure(L, guarded_print, 1);
     lua_setfield(L, globals, "print");
     lua_pushcfunction(L, require_module);
     lua_setfield(L, globals, "require");
-    if (luaL_loadbufferx(L, PROTECTED_CALLS, sizeof(PROTECTED_CALLS) - 1,
-                         "=pcall", "t") != 0)
-        (void)lua_error(L);
-    lua_getfield(L, hidden, "pcall");
-    lua_pushcfunction(L, check_limits);
-    lua_call(L, 2, 2);
+    guarded_push_calls(L, hidden);
     lua_setfield(L, globals, "xpcall");
     lua_setfield(L, globals, "pcall");
     lua_pop(L, 1);
@@ -396,7 +167,7 @@ static void add_string(lua_State *L, int hidden, int globals)
     copy(L, lua_gettop(L) - 1, string_names);
     luaL_register(L, NULL, guarded);
     lua_getfield(L, -2, "rep");
-    lua_pushcclosure(L, string_rep, 1);
+    lua_pushcclosure(L, guarded_rep, 1);
     lua_setfield(L, -2, "rep");
     /* ("x"):rep reaches the same functions, and nothing else */
     lua_pushliteral(L, "");
@@ -440,9 +211,9 @@ static void add_math(lua_State *L, int hidden, int globals)
     lua_getfield(L, hidden, "math");
     lua_newtable(L);
     copy(L, lua_gettop(L) - 1, math_names);
-    lua_pushcfunction(L, math_random);
+    lua_pushcfunction(L, guarded_random);
     lua_setfield(L, -2, "random");
-    lua_pushcfunction(L, math_randomseed);
+    lua_pushcfunction(L, guarded_randomseed);
     lua_setfield(L, -2, "randomseed");
     add_library(L, globals, "math");
     lua_pop(L, 1);
@@ -509,8 +280,7 @@ void sandbox_open(lua_State *L, const char *const *grants)
     add_grants(L, hidden, globals, grants);
 
     lua_pushvalue(L, globals);
-    lua_pushcfunction(L, refuse_global);
-    lock(L);
+    lock_globals(L);
     lua_pushvalue(L, -1);
     lua_setfield(L, globals, "_G");
     lua_replace(L, LUA_GLOBALSINDEX);

@@ -16,8 +16,4 @@ enum status sandbox_check_grants(const char *const *grants,
  * fresh state. From protected code. */
 void sandbox_open(lua_State *L, const char *const *grants);
 
-/** Replaces the table on the top by an empty one that reads from it and
- * refuses changes; `name` is for the message. May raise. */
-void sandbox_lock(lua_State *L, const char *name);
-
 #endif

@@ -73,7 +73,8 @@ static int build(lua_State *L)
 }
 
 enum status script_state_open(const struct state_options *options,
-                              struct script_state **out, struct diag *diag)
+                              struct script_state **state_out,
+                              struct diag *diag)
 {
     struct script_state *state;
     struct lua_failure failure;
@@ -109,7 +110,7 @@ enum status script_state_open(const struct state_options *options,
         goto fail;
     }
     script_state_seed(state, 0);
-    *out = state;
+    *state_out = state;
     return STATUS_OK;
 
 fail:

@@ -55,7 +55,7 @@ struct script_state {
 /** CONFIG: an unknown grant (with the nearest), a folder that is not there;
  * LIMIT: the memory limit is too small for an empty state. */
 enum status script_state_open(const struct state_options *options,
-                              struct script_state **state,
+                              struct script_state **state_out,
                               struct diag *diag) MUST_CHECK;
 void script_state_close(struct script_state *state); /* NULL is allowed */
 

@@ -136,6 +136,7 @@ static void take_table(lua_State *L, int index, int depth, struct flat *flat)
         return;
     }
     luaL_checkstack(L, 8, "configuration");
+    buffer_reserve(&flat->path, 1); /* an empty key appends nothing */
     lua_pushnil(L);
     while (lua_next(L, index) != 0) {
         struct text key = TEXT_NONE;
@@ -150,8 +151,7 @@ static void take_table(lua_State *L, int index, int depth, struct flat *flat)
             buffer_append_text(&flat->path, key);
             take_value(L, lua_gettop(L), depth, flat);
             flat->path.len = len;
-            if (flat->path.data != NULL)
-                flat->path.data[len] = '\0';
+            flat->path.data[len] = '\0';
         } else {
             refuse(flat, "has a key that is a ", luaL_typename(L, -2));
         }

@@ -189,9 +189,10 @@ static void faults_have_file_and_line(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char message[320];
 
-        (void)snprintf(message, sizeof(message),
-                       ":2: file: cannot open %s/missing: No such file or directory",
-                       folder->path);
+        (void)snprintf(
+            message, sizeof(message),
+            ":2: file: cannot open %s/missing: No such file or directory",
+            folder->path);
         refuse(folder, text_of(cases[i].source),
                cases[i].message != NULL ? cases[i].message : message);
     }
