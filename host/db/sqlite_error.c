@@ -85,7 +85,10 @@ static enum status constraint(int code, const char *message, struct diag *diag)
 enum status sqlite_error(struct db_session *session, int code,
                          struct diag *diag)
 {
-    const char *message = sqlite3_errmsg(session->handle);
+    /* what the host found out by itself has no message in the session */
+    const char *message = sqlite3_errcode(session->handle) != SQLITE_OK
+                              ? sqlite3_errmsg(session->handle)
+                              : sqlite3_errstr(code);
 
     switch (code & 0xff) { /* the low byte is the primary code */
     case SQLITE_BUSY:

@@ -38,6 +38,7 @@ struct host {
     int64_t refreshed_at;   /* monotonic */
     bool lose_answer;
     bool trouble_told;
+    int conflicts; /* in a row */
 };
 
 /* --- open and close
@@ -228,6 +229,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
     progress->idle = status == STATUS_OK && !any;
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);
+        host->conflicts = 0;
         if (host->trouble_told)
             log_write(&app->log, LOG_INFO, NULL, "the database works again");
         host->trouble_told = false;
@@ -260,7 +262,10 @@ static enum status recover(struct host *host, enum status status,
 {
     struct application *app = host->app;
 
-    if (status != STATUS_CONFLICT && !host->trouble_told) {
+    /* one conflict is nothing; several mean that somebody holds the database */
+    host->conflicts = status == STATUS_CONFLICT ? host->conflicts + 1 : 0;
+    if (!host->trouble_told &&
+        (status != STATUS_CONFLICT || host->conflicts > 1)) {
         log_write(&app->log, LOG_ERROR, NULL, "%s; trying again",
                   diag->message);
         host->trouble_told = true;

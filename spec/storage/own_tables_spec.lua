@@ -93,12 +93,13 @@ dialect.each(function(database)
       assert.equal(4, app:append({ card {} }).first_position)
     end)
 
-    it("is still read when its events lie in the shared table", function()
+    it("is refused while the shared table has its events, and keeps them", function()
       app:configure ""
       app:append { account { payload = "1" } }
       app:configure(CONFIG)
-      app:append { card { payload = "2" } }
-      assert.same({ "1", "2" }, app:payloads())
+      assert.matches("EVENT_STORE has events of 'bank.account' already", app:fails(3, "events"), 1, true)
+      app:configure ""
+      assert.same({ "1" }, app:payloads())
     end)
   end)
 end)

@@ -201,12 +201,14 @@ static void a_stored_state_that_is_no_object_fails(void **state)
     (void)state;
     bench_open(&b, "", "");
     assert_int_equal(decode(&b, "5"), STATUS_FAILED);
-    assert_string_equal(b.failure.reason,
-                        "decode: the stored state is no JSON object");
+    assert_string_equal(
+        b.failure.reason,
+        "decode: handlers/x.lua:5: the stored state is no JSON object");
     assert_int_equal(decode(&b, "{\"n\":1"), STATUS_FAILED);
-    assert_string_equal(b.failure.reason,
-                        "decode: the stored state: expected , or } in an "
-                        "object at byte 6");
+    assert_string_equal(
+        b.failure.reason,
+        "decode: handlers/x.lua:5: the stored state: expected , or } in an "
+        "object at byte 6");
     bench_close(&b);
 }
 
@@ -223,9 +225,10 @@ static void what_json_cannot_hold_fails_at_the_save(void **state)
                                                    &b.json, b.fields, &b.arena,
                                                    &b.failure),
                      STATUS_FAILED);
-    assert_string_equal(b.failure.reason,
-                        "state: state.items[1].price: NaN cannot be written "
-                        "as JSON");
+    assert_string_equal(
+        b.failure.reason,
+        "state: handlers/x.lua:5: state.items[1].price: NaN cannot be written "
+        "as JSON");
     assert_string_equal(b.json.data, "before");
     bench_close(&b);
 }
@@ -239,9 +242,10 @@ static void a_state_beyond_the_limit_fails(void **state)
     assert_int_equal(decode(&b, "{}"), STATUS_OK);
     assert_int_equal(apply(&b), STATUS_OK);
     assert_int_equal(encode(&b), STATUS_FAILED);
-    assert_string_equal(b.failure.reason,
-                        "limit: the state has 1011 bytes; limits.payload "
-                        "allows 1000");
+    assert_string_equal(
+        b.failure.reason,
+        "limit: handlers/x.lua:5: the state has 1011 bytes; limits.payload "
+        "allows 1000");
     bench_close(&b);
 }
 
@@ -311,52 +315,69 @@ static void expect_field_refused(const char *type, const char *json,
 static void a_value_of_another_type_fails(void **state)
 {
     (void)state;
-    expect_field_refused("integer()", "\"12\"",
-                         "state: field f: expected an integer, got \"12\" (a "
-                         "string)");
-    expect_field_refused("integer()", "1.5",
-                         "state: field f: expected an integer, got 1.5 (a "
-                         "number)");
-    expect_field_refused("integer()", "null",
-                         "state: field f: missing; expected an integer (or "
-                         "declare it with optional = true)");
-    expect_field_refused("text()", "12",
-                         "state: field f: expected a string, got 12 (a "
-                         "number)");
-    expect_field_refused("text()", "\"a\\u0000\"",
-                         "state: field f: expected UTF-8 text without NUL, "
-                         "got \"a?\" (a string)");
-    expect_field_refused("boolean()", "0",
-                         "state: field f: expected a boolean, got 0 (a "
-                         "number)");
-    expect_field_refused("double()", "{}",
-                         "state: field f: expected a number, got a table");
-    expect_field_refused("decimal(4, 2)", "12.5",
-                         "state: field f: expected a decimal as a string, got "
-                         "12.5 (a number)");
-    expect_field_refused("decimal(4, 2)", "\"123.4\"",
-                         "state: field f: \"123.4\" is no decimal(4, 2)");
-    expect_field_refused("decimal(4, 2)", "\"1.234\"",
-                         "state: field f: \"1.234\" is no decimal(4, 2)");
-    expect_field_refused("decimal(4, 2)", "\"1e2\"",
-                         "state: field f: \"1e2\" is no decimal(4, 2)");
-    expect_field_refused("decimal(4, 2)", "\"\"",
-                         "state: field f: \"\" is no decimal(4, 2)");
-    expect_field_refused("date()", "\"2023-02-29\"",
-                         "state: field f: expected a date YYYY-MM-DD, got "
-                         "\"2023-02-29\" (a string)");
-    expect_field_refused("timestamp()", "\"yesterday\"",
-                         "state: field f: expected an RFC 3339 time, got "
-                         "\"yesterday\" (a string)");
-    expect_field_refused("uuid()", "\"{0190}\"",
-                         "state: field f: expected a UUID, got \"{0190}\" (a "
-                         "string)");
-    expect_field_refused("enum { 'x' }", "\"y\"",
-                         "state: field f: expected one of the enum's words, "
-                         "got \"y\" (a string)");
-    expect_field_refused("bytes()", "\"A\"",
-                         "state: field f: expected bytes as base64 text, got "
-                         "\"A\" (a string)");
+    expect_field_refused(
+        "integer()", "\"12\"",
+        "state: handlers/x.lua:5: field f: expected an integer, got \"12\" (a "
+        "string)");
+    expect_field_refused(
+        "integer()", "1.5",
+        "state: handlers/x.lua:5: field f: expected an integer, got 1.5 (a "
+        "number)");
+    expect_field_refused(
+        "integer()", "null",
+        "state: handlers/x.lua:5: field f: missing; expected an integer (or "
+        "declare it with optional = true)");
+    expect_field_refused(
+        "text()", "12",
+        "state: handlers/x.lua:5: field f: expected a string, got 12 (a "
+        "number)");
+    expect_field_refused(
+        "text()", "\"a\\u0000\"",
+        "state: handlers/x.lua:5: field f: expected UTF-8 text without NUL, "
+        "got \"a?\" (a string)");
+    expect_field_refused(
+        "boolean()", "0",
+        "state: handlers/x.lua:5: field f: expected a boolean, got 0 (a "
+        "number)");
+    expect_field_refused(
+        "double()", "{}",
+        "state: handlers/x.lua:5: field f: expected a number, got a table");
+    expect_field_refused(
+        "decimal(4, 2)", "12.5",
+        "state: handlers/x.lua:5: field f: expected a decimal as a string, got "
+        "12.5 (a number)");
+    expect_field_refused(
+        "decimal(4, 2)", "\"123.4\"",
+        "state: handlers/x.lua:5: field f: \"123.4\" is no decimal(4, 2)");
+    expect_field_refused(
+        "decimal(4, 2)", "\"1.234\"",
+        "state: handlers/x.lua:5: field f: \"1.234\" is no decimal(4, 2)");
+    expect_field_refused(
+        "decimal(4, 2)", "\"1e2\"",
+        "state: handlers/x.lua:5: field f: \"1e2\" is no decimal(4, 2)");
+    expect_field_refused(
+        "decimal(4, 2)", "\"\"",
+        "state: handlers/x.lua:5: field f: \"\" is no decimal(4, 2)");
+    expect_field_refused(
+        "date()", "\"2023-02-29\"",
+        "state: handlers/x.lua:5: field f: expected a date YYYY-MM-DD, got "
+        "\"2023-02-29\" (a string)");
+    expect_field_refused(
+        "timestamp()", "\"yesterday\"",
+        "state: handlers/x.lua:5: field f: expected an RFC 3339 time, got "
+        "\"yesterday\" (a string)");
+    expect_field_refused(
+        "uuid()", "\"{0190}\"",
+        "state: handlers/x.lua:5: field f: expected a UUID, got \"{0190}\" (a "
+        "string)");
+    expect_field_refused(
+        "enum { 'x' }", "\"y\"",
+        "state: handlers/x.lua:5: field f: expected one of the enum's words, "
+        "got \"y\" (a string)");
+    expect_field_refused(
+        "bytes()", "\"A\"",
+        "state: handlers/x.lua:5: field f: expected bytes as base64 text, got "
+        "\"A\" (a string)");
 }
 
 static void decimals_come_out_with_their_scale(void **state)
