@@ -97,7 +97,7 @@ dialect.each(function(database)
       app:configure ""
       app:append { account { payload = "1" } }
       app:configure(CONFIG)
-      assert.matches("EVENT_STORE has events of 'bank.account' already", app:fails(3, "events"), 1, true)
+      assert.matches("EVENT_STORE has events of 'bank.account' already", app:fails(3, "schema", "upgrade"), 1, true)
       app:configure ""
       assert.same({ "1" }, app:payloads())
     end)
