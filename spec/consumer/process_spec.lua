@@ -1,0 +1,200 @@
+-- `moontide run` as a process: what it says and leaves when messages fail, when
+-- it is stopped, when the database is locked, and when two run by mistake.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+local process = require "spec.support.process"
+
+local HEAD = [[local moontide = require "moontide"
+]]
+
+local NOTES = HEAD .. kit.LEDGER .. [[
+return moontide.sql_projection "notes" { tables = "sql/ledger.sql", on = {
+  ["spec.Put"] = function(event, ctx)
+    ledger("notes", event, ctx)
+    %s
+  end } }]]
+
+-- Takes about a millisecond.
+local SLOW = [[ctx:query("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 10000) "
+      .. "SELECT max(x) AS m FROM c")]]
+
+dialect.each(function(database)
+  describe("moontide run", function()
+    local app
+
+    local function start(handler, config)
+      app = application.new { database = database, config = "partitions = 12, " .. (config or ""),
+        handlers = { ["notes.lua"] = NOTES:format(handler or "") } }
+      app:write("sql/ledger.sql", kit.LEDGER_SQL)
+      app:ok("run", "--until-idle") -- makes the tables that the specs look at
+    end
+
+    after_each(function() app:close() end)
+
+    local function append(count, keys)
+      local list = {}
+      for i = 1, count do
+        list[i] = { aggregate_id = "key-" .. i % (keys or 7), type = "spec.Put", payload = ('{"i":%d}'):format(i) }
+      end
+      app:append(list, "--batch", "1000")
+    end
+
+    local function value(sql)
+      return app.db:value(sql)
+    end
+
+    local function said(host)
+      return function() return host:err() end
+    end
+
+    -- Every position up to `last` exactly once, and per key in order.
+    local function complete(last)
+      assert.equal(tostring(last), value "SELECT count(DISTINCT position) FROM ledger")
+      assert.equal(tostring(last), value "SELECT count(*) FROM ledger")
+      assert.equal("0", value [[SELECT count(*) FROM ledger a JOIN ledger b
+        ON a.key = b.key AND a.n < b.n AND a.position > b.position]])
+    end
+
+    it("--until-idle ends with 1 when a message failed, and says which consumer, why and what to do", function()
+      start 'if event.payload.i == 2 then error "cannot price this" end'
+      append(3)
+      local result = app:expect(1, "run", "--until-idle")
+      assert.matches("notes", result.err, 1, true)
+      assert.matches("APPLY_ERROR", result.err, 1, true)
+      assert.matches("handlers/notes.lua:9: cannot price this", result.err, 1, true)
+      assert.matches("position=2", result.err, 1, true)
+      assert.matches("tries it again", result.err, 1, true)
+      assert.equal("2", value "SELECT count(*) FROM ledger")
+      -- and again, for it tries again
+      app:expect(1, "run", "--until-idle")
+      assert.equal("2", value "SELECT count(*) FROM ledger")
+      app:write("handlers/notes.lua", NOTES:format "")
+      app:ok("run", "--until-idle")
+      complete(3)
+    end)
+
+    it("--until-idle saves what it read, also over an empty stretch", function()
+      start()
+      app:append { { type = "spec.Ignored" }, { type = "spec.Ignored" } }
+      app:ok("run", "--until-idle")
+      assert.equal("12|2|2", value "SELECT count(position), min(position), max(position) FROM CONSUMER_CHECKPOINTS")
+    end)
+
+    it("goes on with other consumers when one is halted", function()
+      start 'error "always"'
+      app:write("handlers/others.lua", HEAD .. [[
+        return moontide.projection "others" { on = { ["spec.Put"] = function(state, event) state.n = event.position end } }]])
+      append(3, 1)
+      local host = app:start("run")
+      process.wait_until(function() return value "SELECT count(*) FROM CONSUMERS WHERE state = 'HALTED'" == "1" end, 20)
+      append(3, 1)
+      process.wait_until(function() return value "SELECT state FROM others" == '{"n":6}' end, 20, said(host))
+      assert.equal("3", value [[SELECT max(position) FROM CONSUMER_CHECKPOINTS k JOIN CONSUMERS c
+        ON c.id = k.consumer_id WHERE c.consumer_name = 'notes']])
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+    end)
+
+    it("ends with 0 on SIGTERM after the batch in hand, with empty stretches saved", function()
+      start()
+      append(5)
+      local host = app:start("run")
+      process.wait_until(function() return value "SELECT count(*) FROM ledger" == "5" end, 20, said(host))
+      app:append { { type = "spec.Ignored" } }
+      process.wait_until(function() return value "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'" == "6" end,
+        20, said(host))
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+      assert.equal("12|6|6", value "SELECT count(position), min(position), max(position) FROM CONSUMER_CHECKPOINTS")
+      complete(5)
+    end)
+
+    it("finishes the batch in hand on SIGTERM and starts no other", function()
+      -- slow batches: each message takes some time by SQL
+      start(SLOW, "batch = 10")
+      append(500)
+      local host = app:start("run")
+      process.wait_until(function() return tonumber(value "SELECT count(*) FROM ledger") >= 10 end, 30, said(host))
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+      local count = tonumber(value "SELECT count(*) FROM ledger")
+      assert.is_true(count < 500, "it was done before the signal came")
+      complete(count)
+      assert.equal(("12|%d|%d"):format(count, count),
+        value "SELECT count(position), min(position), max(position) FROM CONSUMER_CHECKPOINTS")
+      app:ok("run", "--until-idle")
+      complete(500)
+    end)
+
+    it("applies nothing without its checkpoint while another program holds the lock, and goes on after it", function()
+      start()
+      append(5)
+      local host = app:start("run")
+      process.wait_until(function() return value "SELECT count(*) FROM ledger" == "5" end, 20, said(host))
+      append(5)
+      local lock = app.db:hold [[BEGIN IMMEDIATE; INSERT INTO EVENT_STORE SELECT
+        '0190b3c0-0000-7000-8000-00000000000b', 'held', 'spec.thing', 0, 'spec.Put', 0, '{}', NULL, occurred_at, 1,
+        global_position + 1000 FROM EVENT_STORE ORDER BY global_position DESC LIMIT 1;]]
+      -- it has met the lock when it says so, or has been let through before
+      process.wait_until(function()
+        return host:err():find("locked", 1, true) or value "SELECT count(*) FROM ledger" == "10"
+      end, 30, said(host))
+      local applied = tonumber(value "SELECT count(*) FROM ledger")
+      assert.equal(applied, tonumber(value "SELECT max(position) FROM CONSUMER_CHECKPOINTS"))
+      assert.is_true(host:alive())
+      lock.release()
+      append(5)
+      process.wait_until(function() return value "SELECT count(*) FROM ledger" == "15" end, 30, said(host))
+      complete(15)
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+    end)
+
+    it("applies nothing twice when two run on one database by mistake", function()
+      start(SLOW, "batch = 5")
+      local first, second = app:start("run"), app:start("run")
+      local function count() return tonumber(value "SELECT count(*) FROM ledger") end
+      local function evidence() return first:err() .. second:err() end
+      for _, host in ipairs { first, second } do
+        process.wait_until(function() return host:err():find("running", 1, true) end, 30, evidence)
+      end
+      for i = 1, 4 do
+        append(400)
+        process.wait_until(function() return count() >= i * 300 end, 60, evidence)
+      end
+      process.wait_until(function() return count() >= 1600 end, 60, evidence)
+      first:signal "TERM"
+      assert.equal(0, first:wait().code)
+      append(100)
+      process.wait_until(function() return count() >= 1700 end, 60, evidence)
+      second:signal "TERM"
+      assert.equal(0, second:wait().code)
+      complete(1700)
+      local logs = evidence()
+      -- the fault took place, was told, and not once per batch
+      assert.matches("moved by another process", logs, 1, true)
+      local _, lines = logs:gsub("\n", "\n")
+      assert.is_true(lines < 60, lines .. " lines of log")
+    end)
+
+    it("does not grow with the payloads of a batch", function()
+      start(nil, 'batch = 1000, limits = { payload = "4MiB" }')
+      local payload = '{"text":"' .. ("x"):rep(2 * 1024 * 1024) .. '"}'
+      for _ = 1, 6 do
+        local list = {}
+        for i = 1, 5 do list[i] = { aggregate_id = "k" .. i, type = "spec.Put", payload = payload } end
+        app:append(list)
+      end
+      local host = app:start("run")
+      process.wait_until(function() return value "SELECT count(*) FROM ledger" == "30" end, 60, said(host))
+      local status = process.read_file(("/proc/%d/status"):format(host.pid))
+      local peak = tonumber(status:match "VmHWM:%s+(%d+) kB")
+      assert.is_true(peak > 2 * 1024, "that is no host")
+      assert.is_true(peak < 48 * 1024, peak .. " KiB at its peak")
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+      complete(30)
+    end)
+  end)
+end)
