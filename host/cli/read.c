@@ -205,37 +205,38 @@ static enum status print_all(struct reader *reader, struct application *app,
 
 /* --- the command line ---------------------------------------------------- */
 
+struct where_list {
+    struct read_model_where *items;
+    size_t count;
+};
+
 /* F=V of every --where; the names are copies. */
-static enum status parse_where(const struct cli *cli,
-                               struct read_model_request *request,
+static enum status parse_where(const struct cli *cli, struct where_list *list,
                                struct diag *diag)
 {
-    struct read_model_where *where = NULL;
     const char *given;
-    enum status status = STATUS_OK;
 
-    for (size_t i = 0; (given = cli_value_at(cli, "where", i)) != NULL; i++) {
+    while ((given = cli_value_at(cli, "where", list->count)) != NULL) {
         const char *equals = strchr(given, '=');
 
-        if (equals == NULL || equals == given) {
-            status = diag_set(diag, STATUS_USAGE,
-                              "--where takes FIELD=VALUE, not '%.200s'", given);
-            break;
-        }
-        where = mem_grow(where, i + 1, sizeof(*where));
-        where[i].field = mem_copy_text(given, (size_t)(equals - given));
-        where[i].value = equals + 1;
-        request->nwhere = i + 1;
+        if (equals == NULL || equals == given)
+            return diag_set(diag, STATUS_USAGE,
+                            "--where takes FIELD=VALUE, not '%.200s'", given);
+        list->items = mem_grow(list->items, list->count + 1,
+                               sizeof(*list->items));
+        list->items[list->count++] = (struct read_model_where){
+            .field = mem_copy_text(given, (size_t)(equals - given)),
+            .value = equals + 1,
+        };
     }
-    request->where = where;
-    return status;
+    return STATUS_OK;
 }
 
-static void free_where(const struct read_model_request *request)
+static void free_where(struct where_list *list)
 {
-    for (size_t i = 0; i < request->nwhere; i++)
-        mem_free((char *)request->where[i].field);
-    mem_free((struct read_model_where *)request->where);
+    for (size_t i = 0; list->items != NULL && i < list->count; i++)
+        mem_free((char *)list->items[i].field);
+    mem_free(list->items);
 }
 
 /* "F:desc" is "-F", "F:asc" is "F". */
@@ -284,6 +285,7 @@ enum status cli_read(struct cli *cli, struct diag *diag)
     struct read_model_request request = {
         .key = cli->nargs > 1 ? cli->args[1] : NULL,
     };
+    struct where_list where = {.items = NULL};
     struct buffer order = BUFFER_EMPTY;
     struct application app;
     enum status status = cli_integer(cli, "limit", 0, 1, INT64_MAX,
@@ -292,7 +294,9 @@ enum status cli_read(struct cli *cli, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     request.order = parse_order(cli_value(cli, "order"), &order);
-    status = parse_where(cli, &request, diag);
+    status = parse_where(cli, &where, diag);
+    request.where = where.items;
+    request.nwhere = where.count;
     if (status == STATUS_OK)
         status = cli_open(cli, APPLICATION_READ_ONLY | APPLICATION_SCRIPTS,
                           &app, diag);
@@ -300,7 +304,7 @@ enum status cli_read(struct cli *cli, struct diag *diag)
         status = read_projection(cli, &app, &request, diag);
         application_close(&app);
     }
-    free_where(&request);
+    free_where(&where);
     buffer_free(&order);
     return status;
 }

@@ -213,10 +213,14 @@ static enum status take_text(struct load *load, const struct settings_key *key,
         .string = text_of(text),
     };
 
+    enum status status;
+
     load->where = where;
     load->folder = folder;
     load->loose = true;
-    return take_value(load, key, &entry, diag);
+    status = take_value(load, key, &entry, diag);
+    load->where = NULL; /* it lives in the caller */
+    return status;
 }
 
 /* --- the sources, weakest first ------------------------------------------ */

@@ -40,7 +40,7 @@ static void *grown(struct arena *arena, void *old, size_t count, size_t size)
     if (count != 0 && (count & (count - 1)) != 0)
         return old;
     bigger = arena_alloc_zero(arena, (count == 0 ? 1 : 2 * count) * size);
-    if (count > 0)
+    if (old != NULL)
         memcpy(bigger, old, count * size);
     return bigger;
 }
@@ -358,7 +358,8 @@ static enum status read_consumers(struct reading *reading, struct diag *diag)
     registered = report->nconsumers;
     add_new_consumers(reading);
     for (size_t i = 0; status == STATUS_OK && i < report->nconsumers; i++)
-        status = read_consumer(reading, i < registered ? ids[i] : NULL,
+        status = read_consumer(reading,
+                               ids != NULL && i < registered ? ids[i] : NULL,
                                &report->consumers[i], diag);
     return status;
 }
