@@ -695,6 +695,69 @@ static void a_state_too_small_is_an_error(void **state)
     assert_null(script);
 }
 
+static void a_state_opens_whole_or_not_at_all(void **state)
+{
+    struct state_options options = {.time_us = CLOCK_SECOND};
+    int opened = 0;
+    int refused = 0;
+
+    (void)state;
+    for (options.memory = 4096; options.memory < 96 * 1024;
+         options.memory += 509) {
+        struct script_state *script = NULL;
+        struct diag diag;
+
+        if (script_state_open(&options, &script, &diag) == STATUS_OK)
+            opened++;
+        else if (diag.status == STATUS_LIMIT)
+            refused++;
+        else
+            fail_msg("%s", diag.message);
+        script_state_close(script);
+    }
+    assert_true(opened > 10 && refused > 10);
+}
+
+/* The allocator says no a little later each time, so somewhere inside of every
+ * function of the library. */
+static void memory_may_end_anywhere(void **state)
+{
+    static const char source[] =
+        "local t = {}\n"
+        "for w in ('a b c d'):gmatch('%a') do t[#t + 1] = w:rep(40, ',') end\n"
+        "local s = table.concat(t, ' '):gsub('%a', function(c)\n"
+        "  return c:upper() .. #t end):gsub('A', '%0%0')\n"
+        "print(s, pcall(error, { s }), xpcall(error, tostring, s))\n"
+        "coroutine.wrap(function() coroutine.yield(s .. 'x') end)()\n"
+        "local f = math.random(9) .. ('%5.2f|%s'):format(1, s)\n"
+        "error(setmetatable({}, { __tostring = function()\n"
+        "  return f .. 'text' end }))";
+    struct script_state *script = *state;
+    struct lua_failure failure;
+    struct diag diag;
+    int refused = 0;
+    enum lua_outcome outcome;
+    size_t room = 0;
+
+    assert_int_equal(lua_gc(script->L, LUA_GCCOLLECT, 0), 0);
+    do {
+        lua_settop(script->L, 0);
+        script->limits.memory = (size_t)16 << 20;
+        assert_int_equal(
+            lua_call_load(script->L, text_of(source), "handlers/x.lua", &diag),
+            STATUS_OK);
+        script->limits.memory = script->limits.used + room;
+        room += 97;
+        outcome = lua_call_protected(script->L, 0, 0, &failure);
+        assert_int_equal(lua_gettop(script->L), 0);
+        if (outcome == LUA_CALL_MEMORY)
+            refused++;
+    } while (outcome == LUA_CALL_MEMORY && room < 1 << 20);
+    assert_int_equal(outcome, LUA_CALL_ERROR);
+    assert_non_null(strstr(failure.message, "text"));
+    assert_true(refused > 50);
+}
+
 #define STATE_TEST(name)                                                       \
     cmocka_unit_test_setup_teardown(name, open_state, close_state)
 
@@ -724,6 +787,8 @@ int main(void)
         STATE_TEST(grants_open_what_they_name),
         STATE_TEST(a_call_allocates_nothing),
         STATE_TEST(a_state_too_small_is_an_error),
+        STATE_TEST(a_state_opens_whole_or_not_at_all),
+        STATE_TEST(memory_may_end_anywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
