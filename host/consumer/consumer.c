@@ -212,6 +212,8 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
     if (!any || !is_running(c))
         return STATUS_OK;
     status = apply_begin(c, &run, &lock, diag);
+    if (status == STATUS_FENCED) /* whoever moved them saves them, too */
+        return consumer_reload(c, diag);
     if (status != STATUS_OK || !run)
         return status;
     arena_reset(&c->arena);

@@ -20,12 +20,18 @@
 /* A consumer that is paused or halted is looked at again this often. */
 #define REFRESH_US (CLOCK_SECOND / 2)
 
+/* Two hosts on one database fence each other all the time; it is told at most
+ * this often. */
+#define FENCED_TOLD_US (10 * CLOCK_SECOND)
+
 /* One declared consumer and the model that applies for it. */
 struct worker {
     const struct declaration *declaration;
     struct projection *projection; /* one of the two */
     struct sql_projection *sql_projection;
     struct consumer consumer;
+    int64_t fenced;         /* times, since it was told */
+    int64_t fenced_told_at; /* monotonic; 0: never */
 };
 
 struct host {
@@ -174,6 +180,23 @@ static enum status drop_answer(struct host *host, struct diag *diag)
     return status;
 }
 
+static void tell_fenced(struct host *host, struct worker *worker,
+                        const struct diag *diag)
+{
+    int64_t now = clock_monotonic();
+
+    worker->fenced++;
+    if (worker->fenced_told_at != 0 &&
+        now - worker->fenced_told_at < FENCED_TOLD_US)
+        return;
+    log_write(&host->app->log, LOG_WARN,
+              &(struct log_about){.consumer = worker->consumer.name.name},
+              "%s (%lld times since this was last told)", diag->message,
+              (long long)worker->fenced);
+    worker->fenced = 0;
+    worker->fenced_told_at = now;
+}
+
 static enum status step_worker(struct host *host, struct worker *worker,
                                bool *worked, struct diag *diag)
 {
@@ -183,9 +206,7 @@ static enum status step_worker(struct host *host, struct worker *worker,
     if (status == STATUS_OK && *worked && host->lose_answer)
         return drop_answer(host, diag);
     if (status == STATUS_FENCED) {
-        log_write(&host->app->log, LOG_WARN,
-                  &(struct log_about){.consumer = consumer->name.name}, "%s",
-                  diag->message);
+        tell_fenced(host, worker, diag);
         *worked = true; /* there is more to look at from where it stands */
         return consumer_reload(consumer, diag);
     }
