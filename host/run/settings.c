@@ -308,18 +308,31 @@ static enum status take_environment(struct load *load, struct diag *diag)
     return STATUS_OK;
 }
 
+static const char *where_of(const struct settings *settings, const char *key)
+{
+    const struct settings_origins *origins = settings->origins;
+
+    for (size_t i = 0; i < origins->count; i++) {
+        if (strcmp(origins->items[i].name, key) == 0)
+            return origins->items[i].where;
+    }
+    return WHERE_DEFAULT;
+}
+
 static enum status check_together(const struct settings *settings,
                                   struct diag *diag)
 {
     if (settings->workers > 1)
         return diag_set(diag, STATUS_CONFIG,
-                        "workers = %d: several workers are not available in "
-                        "this version; set workers to 1",
-                        settings->workers);
+                        "%s: workers = %d: several workers are not available "
+                        "in this version; set workers to 1",
+                        where_of(settings, "workers"), settings->workers);
     if (settings->poll_max_us < settings->poll_min_us)
         return diag_set(diag, STATUS_CONFIG,
-                        "poll.max_interval must not be shorter than "
-                        "poll.min_interval");
+                        "poll.max_interval (%s) must not be shorter than "
+                        "poll.min_interval (%s)",
+                        where_of(settings, "poll.max_interval"),
+                        where_of(settings, "poll.min_interval"));
     return STATUS_OK;
 }
 
