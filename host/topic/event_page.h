@@ -42,8 +42,8 @@ struct event_range {
 enum status event_page_read(struct event_store *store, struct db *db,
                             const struct event_filter *filter,
                             const struct event_range *range,
-                            struct event_page *page, struct diag *diag)
-    MUST_CHECK;
+                            struct event_page *page,
+                            struct diag *diag) MUST_CHECK;
 void event_page_free(struct event_page *page);
 
 /** Messages (after, upto] that match, for the lag in `status`; counts at most

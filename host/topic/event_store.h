@@ -14,8 +14,8 @@ struct event_store; /* topic/event_store.c */
 
 enum status event_store_open(const char *dialect, const struct names *names,
                              const struct catalog *catalog, int partitions,
-                             struct event_store **store, struct diag *diag)
-    MUST_CHECK;
+                             struct event_store **store,
+                             struct diag *diag) MUST_CHECK;
 void event_store_close(struct event_store *store);
 
 #endif

@@ -154,7 +154,8 @@ describe("a SQLite file", function()
       -- An event and then, at once, the lock: the host polls once a second and does not come between.
       local lock = app.db:hold [[
         BEGIN EXCLUSIVE;
-        INSERT INTO EVENT_STORE SELECT '00000000-0000-7000-8000-000000000002', 'A-2', aggregate_type, 0, event_type, 0, payload, NULL, occurred_at,
+        INSERT INTO EVENT_STORE SELECT '00000000-0000-7000-8000-000000000002', 'A-2',
+          aggregate_type, 0, event_type, 0, payload, NULL, occurred_at,
           partition_key, 2 FROM EVENT_STORE;
         UPDATE EVENT_STORE_GLOBAL_POSITION SET val = 2;
         COMMIT;

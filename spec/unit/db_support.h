@@ -43,7 +43,7 @@ static inline int fixture_setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    strcpy(f->folder, "/tmp/moontide-db-XXXXXX");
+    strcpy(f->folder, P_tmpdir "/moontide-db-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof(f->path), "%s/test.db", f->folder);
     snprintf(f->url, sizeof(f->url), "sqlite:%s", f->path);

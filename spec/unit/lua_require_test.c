@@ -63,7 +63,7 @@ static int open_application(void **state)
 
     assert_non_null(app);
     (void)snprintf(app->root, sizeof(app->root), "%s/lua_require_test.XXXXXX",
-                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : P_tmpdir);
     assert_non_null(mkdtemp(app->root));
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         FILE *out;

@@ -94,7 +94,7 @@ static inline void fixture_open(struct script_fixture *f,
 
     *f = (struct script_fixture){.log = {.level = LOG_DEBUG}};
     snprintf(f->folder, sizeof(f->folder), "%s/moontide-unit-XXXXXX",
-             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : P_tmpdir);
     assert_non_null(mkdtemp(f->folder));
     fixture_path(f, "handlers", path, sizeof(path));
     assert_int_equal(mkdir(path, 0700), 0);

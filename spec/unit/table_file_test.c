@@ -24,7 +24,7 @@ static int make_folder(void **state)
     assert_non_null(folder);
     (void)snprintf(folder->path, sizeof(folder->path),
                    "%s/table_file_test.XXXXXX",
-                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : P_tmpdir);
     assert_non_null(mkdtemp(folder->path));
     (void)snprintf(folder->file, sizeof(folder->file), "%s/c.lua",
                    folder->path);
