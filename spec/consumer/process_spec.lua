@@ -84,7 +84,8 @@ dialect.each(function(database)
     it("goes on with other consumers when one is halted", function()
       start 'error "always"'
       app:write("handlers/others.lua", HEAD .. [[
-        return moontide.projection "others" { on = { ["spec.Put"] = function(state, event) state.n = event.position end } }]])
+        return moontide.projection "others" { on = {
+          ["spec.Put"] = function(state, event) state.n = event.position end } }]])
       append(3, 1)
       local host = app:start("run")
       process.wait_until(function() return value "SELECT count(*) FROM CONSUMERS WHERE state = 'HALTED'" == "1" end, 20)
@@ -102,8 +103,9 @@ dialect.each(function(database)
       local host = app:start("run")
       process.wait_until(function() return value "SELECT count(*) FROM ledger" == "5" end, 20, said(host))
       app:append { { type = "spec.Ignored" } }
-      process.wait_until(function() return value "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'" == "6" end,
-        20, said(host))
+      process.wait_until(function()
+        return value "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'" == "6"
+      end, 20, said(host))
       host:signal "TERM"
       assert.equal(0, host:wait().code)
       assert.equal("12|6|6", value "SELECT count(position), min(position), max(position) FROM CONSUMER_CHECKPOINTS")

@@ -18,7 +18,8 @@ local function check(event)
   if bad[event.position] then error("poisoned " .. event.position) end
 end
 return {
-  moontide.projection "states" { fields = { n = t.integer() }, initial = function() return { n = 0, seen = moontide.array() } end,
+  moontide.projection "states" { fields = { n = t.integer() },
+    initial = function() return { n = 0, seen = moontide.array() } end,
     on = {
       ["spec.Put"] = function(state, event)
         state.n, state.seen[#state.seen + 1] = state.n + 1, event.position

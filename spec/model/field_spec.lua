@@ -10,6 +10,10 @@ local function one(field)
       ["spec.Set"] = function(state, event) state.f = event.payload.f end } }]]):format(field)
 end
 
+local COMPARE = [[SELECT f IS (%s) AND typeof(f) = typeof(%s) AS same, hex(f) AS f FROM fields
+  WHERE read_model_id = ?]]
+local REASON = "^state: handlers/spec.lua:%d+: field f: "
+
 -- declaration · { value as JSON, stored value as SQL literal } ... · values
 -- that are refused, as JSON
 local CASES = {
@@ -60,8 +64,7 @@ dialect.each(function(database)
         rig:run()
         assert.same({}, rig:waiting())
         for i, value in ipairs(good) do
-          local row = rig:query(("SELECT f IS (%s) AND typeof(f) = typeof(%s) AS same, hex(f) AS f FROM fields WHERE read_model_id = ?")
-            :format(value[2], value[2]), "good " .. i)[1]
+          local row = rig:query((COMPARE):format(value[2], value[2]), "good " .. i)[1]
           assert.equal(1, row.same, ("%s is stored as hex %s"):format(value[1], tostring(row.f)))
         end
       end)
@@ -77,7 +80,7 @@ dialect.each(function(database)
         rig.app:append(list)
         rig:run()
         assert.same(wanted, rig:waiting())
-        for _, row in ipairs(rig:undelivered()) do assert.matches("^state: handlers/spec.lua:%d+: field f: ", row.reason) end
+        for _, row in ipairs(rig:undelivered()) do assert.matches(REASON, row.reason) end
         assert.same({ { key = "good" } }, rig:query 'SELECT read_model_id AS "key" FROM fields')
       end)
 
@@ -88,7 +91,7 @@ dialect.each(function(database)
         rig.app:append(missing)
         rig:run()
         assert.same({ "1 none HALTED", "2 null HALTED" }, rig:waiting())
-        assert.matches("^state: handlers/spec.lua:%d+: field f: missing; .*optional = true", rig:undelivered()[1].reason)
+        assert.matches(REASON .. "missing; .*optional = true", rig:undelivered()[1].reason)
         rig:close()
         local optional = field:gsub("%(%)$", "(OPTIONS)"):gsub("(%d)%)$", "%1, OPTIONS)"):gsub("^(t.enum) ({.*})$",
           "%1(%2, OPTIONS)"):gsub("OPTIONS", "{ optional = true }")
@@ -112,7 +115,8 @@ dialect.each(function(database)
 
     it("may have a name that SQL reserves", function()
       rig = kit.new { database = database, handlers = [[
-        return moontide.projection "fields" { fields = { order = t.integer(), ["group"] = t.text { unique = true } }, on = {
+        return moontide.projection "fields" { fields = { order = t.integer(), ["group"] = t.text { unique = true } },
+          on = {
           ["spec.Set"] = function(state, event) state.order, state.group = event.position, event.key end } }]] }
       rig:append("A", "spec.Set")
       rig:append("A", "spec.Set")

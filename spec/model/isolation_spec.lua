@@ -20,7 +20,7 @@ dialect.each(function(database)
           ["spec.First"] = function(state, event, ctx) %s end,
           ["spec.Then"] = function(state, event, ctx) %s end,
         } }]]):format(setup or "", first, then_do) }
-      rig:append_all { { "A", "spec.First", { n = 1, list = { 1, 2 } } }, { "B", "spec.Then", { n = 2, list = { 3 } } } }
+      rig:append_all { { "A", "spec.First", { n = 1 } }, { "B", "spec.Then", { n = 2 } } }
       rig:run()
       return rig.host:read("seen", "B")
     end
@@ -31,11 +31,14 @@ dialect.each(function(database)
       if what then assert.matches(what, rows[1].reason) end
     end
 
-    for _, name in ipairs { "_G.leak = 1", "leak = 1", "string.format = nil", "table.insert = print", "math.random = nil",
-      "moontide.delete = nil", "getmetatable('').__index = nil", "moontide.null.x = 1" } do
+    for _, name in ipairs {
+      "_G.leak = 1", "leak = 1", "string.format = nil", "table.insert = print", "math.random = nil",
+      "moontide.delete = nil", "getmetatable('').__index = nil", "moontide.null.x = 1",
+    } do
       it("cannot change what all see: " .. name, function()
-        local state = after(name, [[state.fine = leak_or_nil == nil and ("%d"):format(7) == "7" and #table.concat { "a" } == 1
-          and type(math.random()) == "number" and moontide.delete ~= nil]], "local leak_or_nil")
+        local state = after(name, [[
+          state.fine = leak_or_nil == nil and ("%d"):format(7) == "7" and #table.concat { "a" } == 1
+            and type(math.random()) == "number" and moontide.delete ~= nil]], "local leak_or_nil")
         assert.same({ fine = true }, state)
         refused "handlers/spec.lua:%d+: "
       end)
@@ -172,7 +175,8 @@ dialect.each(function(database)
         end } }]] }
       rig:append("A", "spec.Put", {}, { occurred_at = "2001-02-03T04:05:06.000007+01:00" })
       rig:run()
-      assert.same({ now = "2001-02-03T03:05:06.000007Z", at = "2001-02-03T03:05:06.000007Z" }, rig.host:read("seen", "A"))
+      local at = "2001-02-03T03:05:06.000007Z"
+      assert.same({ now = at, at = at }, rig.host:read("seen", "A"))
     end)
   end)
 
@@ -231,7 +235,8 @@ dialect.each(function(database)
         list[i] = { aggregate_id = "k" .. i * 7 % 13, type = "spec.Put",
           id = ("0190b3c0-0000-7000-8000-%012x"):format(i),
           occurred_at = ("2024-01-%02dT00:00:%02d.%06dZ"):format(i % 28 + 1, i % 60, i),
-          payload = ('{"n":%d,"big":%s,"parts":{"b":%d,"a":2,"c":%d,"é":1}}'):format(i, "9007199254740" .. 993 + i, i, i * 3) }
+          payload = ('{"n":%d,"big":900719925474%05d,"parts":{"b":%d,"a":2,"c":%d,"é":1}}')
+            :format(i, 993 + i, i, i * 3) }
       end
       return list
     end
@@ -248,8 +253,9 @@ dialect.each(function(database)
       for _, row in ipairs(rig:query "SELECT read_model_id, state, n, CAST(x AS TEXT) AS x FROM mixed ORDER BY 1") do
         all[#all + 1] = ("%s %s %d %s"):format(row.read_model_id, row.state, row.n, row.x)
       end
-      for _, row in ipairs(rig:query [[SELECT day, "key", CAST(n AS TEXT) AS n, chance, CAST(last AS TEXT) AS last FROM sums
-          ORDER BY day, "key"]]) do
+      for _, row in ipairs(rig:query [[
+          SELECT day, "key", CAST(n AS TEXT) AS n, chance, CAST(last AS TEXT) AS last FROM sums
+           ORDER BY day, "key"]]) do
         all[#all + 1] = ("%s %s %s %d %s"):format(row.day, row.key, row.n, row.chance, row.last)
       end
       rig:close()

@@ -14,7 +14,7 @@ dialect.each(function(database)
 
     -- `handlers`: the inside of `on`.
     local function start(handlers, settings)
-      local options = { database = database, files = { ["sql/notes.sql"] = TABLES, ["sql/ledger.sql"] = kit.LEDGER_SQL },
+      local options = { database = database, files = { ["sql/notes.sql"] = TABLES },
         handlers = ('return moontide.sql_projection "notes" { tables = "sql/notes.sql", on = {\n%s\n} }'):format(
           handlers) }
       for key, value in pairs(settings or {}) do options[key] = value end

@@ -78,7 +78,8 @@ dialect.each(function(database)
       start()
       rig:query "CREATE TABLE written (n INTEGER)"
       for _, kind in ipairs { "INSERT", "UPDATE" } do
-        rig:query(("CREATE TRIGGER note_%s AFTER %s ON cells BEGIN INSERT INTO written VALUES (1); END"):format(kind, kind))
+        rig:query(([[CREATE TRIGGER note_%s AFTER %s ON cells BEGIN
+          INSERT INTO written VALUES (1); END]]):format(kind, kind))
       end
       local list = {}
       for i = 1, 100 do list[i] = upsert({ set = { d = "v" .. i }, add = { a = i } }, "k" .. i % 4) end
@@ -103,7 +104,8 @@ dialect.each(function(database)
         upsert({ set = { d = "z" } }, "m"), upsert({ add = { b = 1 } }, "m"),
       }
       rig:run()
-      assert.same({ "k 1: a=nil b=1 c=nil d=y", "m 1: a=nil b=101 c=nil d=z", "other 1: a=nil b=100 c=nil d=x" }, cells())
+      assert.same({ "k 1: a=nil b=1 c=nil d=y", "m 1: a=nil b=101 c=nil d=z", "other 1: a=nil b=100 c=nil d=x" },
+        cells())
     end)
 
     it("adds exactly up to 64 bits, and fails the message that goes beyond, alone", function()

@@ -161,7 +161,8 @@ end
 
 --- copy(position): the copy of an undelivered message.
 function Rig:copy(position)
-  return self:value("SELECT message_copy AS value FROM CONSUMER_UNDELIVERED_MESSAGES WHERE message_position = ?", position)
+  return self:value([[SELECT message_copy AS value FROM CONSUMER_UNDELIVERED_MESSAGES
+    WHERE message_position = ?]], position)
 end
 
 --- waiting([consumer]): the same, as "position key STATUS".
