@@ -137,11 +137,12 @@ enum status cli_open(struct cli *cli, unsigned needs, struct application *app,
     return application_open(settings, needs, app, diag);
 }
 
-/* An error in the command line may stand before a --json that comes later. */
-static bool json_asked(int argc, char **argv)
+/* An error in the command line may stand before options that come later and
+ * say how to show it. */
+static bool is_asked(const char *option, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--json") == 0)
+        if (strcmp(argv[i], option) == 0)
             return true;
     }
     return false;
@@ -154,7 +155,8 @@ static enum status run(struct cli *cli, int argc, char **argv,
     enum status status = parse_command_line(argc, argv, cli, &outcome, diag);
 
     if (status != STATUS_OK) {
-        cli->json = cli->json || json_asked(argc, argv);
+        cli->json = cli->json || is_asked("--json", argc, argv);
+        cli->color_err = cli->color_err && !is_asked("--no-color", argc, argv);
         return status;
     }
     switch (outcome) {
