@@ -1,0 +1,379 @@
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+
+local HANDLERS = {
+  ["orders.lua"] = [[
+local moontide = require "moontide"
+local t = moontide.types
+return {
+  moontide.projection "orders" {
+    aggregates = { "shop.order" },
+    fields = { customer = t.text { optional = true }, cents = t.integer(), paid = t.boolean() },
+    initial = function() return { cents = 0, paid = false } end,
+    on = {
+      ["order.Placed"] = function(state, event) state.customer = event.payload.customer end,
+      ["order.Added"] = function(state, event) state.cents = state.cents + event.payload.cents end,
+      ["order.Paid"] = function(state) state.paid = true end,
+      ["order.Broken"] = function(state, event) error("cannot take " .. event.key) end,
+      ["order.Cancelled"] = function() return moontide.delete end,
+    },
+  },
+  moontide.projection "plain" {
+    on = { ["order.Placed"] = function(state, event) state.by = event.payload.customer end },
+  },
+}]],
+  ["days.lua"] = [[
+local moontide = require "moontide"
+return moontide.sql_projection "days" {
+  tables = "days.sql",
+  on = { ["order.Placed"] = function(event, ctx) ctx:execute("INSERT INTO days VALUES (?)", event.position) end },
+}]],
+}
+
+local function keys(value)
+  local list = {}
+  for key in pairs(value) do list[#list + 1] = key end
+  table.sort(list)
+  return list
+end
+
+local function order(id, kind, payload)
+  return { aggregate_type = "shop.order", aggregate_id = id, type = "order." .. kind, payload = payload }
+end
+
+dialect.each(function(database)
+  local app
+
+  before_each(function()
+    app = application.new { database = database, config = "partitions = 12", handlers = HANDLERS }
+    app:write("days.sql", "CREATE TABLE IF NOT EXISTS days (position INTEGER NOT NULL);")
+  end)
+
+  after_each(function()
+    app:close()
+  end)
+
+  local function fill()
+    app:append {
+      order("O-1", "Placed", '{"customer":"Ada"}'), order("O-1", "Added", '{"cents":450}'),
+      order("O-2", "Placed", '{"customer":"Grace \\"G\\""}'), order("O-2", "Added", '{"cents":900}'),
+      order("O-1", "Paid"), order("o-1", "Placed", '{"customer":"Bo"}'), order("O-3", "Cancelled"),
+    }
+  end
+
+  local function fill_and_run()
+    fill()
+    app:ok("run", "--until-idle")
+  end
+
+  describe("check", function()
+    it("gives configuration, declarations and warnings as JSON", function()
+      local found = app:json "check"
+      assert.same({ "configuration", "declarations", "warnings" }, keys(found))
+      assert.same({}, found.warnings)
+      local by_name = {}
+      for _, declaration in ipairs(found.declarations) do by_name[declaration.name] = declaration end
+      assert.same({ "days", "orders", "plain" }, keys(by_name))
+      local orders = by_name.orders
+      assert.same({ "aggregates", "fields", "file", "kind", "line", "name", "source", "table", "types" }, keys(orders))
+      assert.equal("projection", orders.kind)
+      assert.equal("handlers/orders.lua", orders.file)
+      assert.equal(4, orders.line)
+      assert.equal("event-store", orders.source)
+      assert.same({ "shop.order" }, orders.aggregates)
+      assert.same({ "order.Added", "order.Broken", "order.Cancelled", "order.Paid", "order.Placed" }, orders.types)
+      assert.same({ name = "cents", type = "integer", unique = false, optional = false }, orders.fields[1])
+      assert.equal("sql_projection", by_name.days.kind)
+      assert.equal("days.sql", by_name.days.tables)
+    end)
+
+    it("says the same to people, and touches no database", function()
+      local out = app:ok "check"
+      assert.matches("projection orders (handlers/orders.lua:4)", out, 1, true)
+      assert.matches("sql_projection days (handlers/days.lua:2)", out, 1, true)
+      assert.matches("Configuration and scripts are good.", out, 1, true)
+      assert.is_nil(app:read "moontide.db")
+    end)
+
+    it("warns of a local that a handler changes, and still ends with 0", function()
+      app:write("handlers/warn.lua", [[local moontide = require "moontide"
+local seen = 0
+return moontide.projection "warn" { on = { ["t"] = function() seen = seen + 1 end } }]])
+      local warnings = app:json("check").warnings
+      assert.equal(1, #warnings)
+      assert.matches("handlers/warn.lua", warnings[1], 1, true)
+      assert.matches("seen", warnings[1], 1, true)
+    end)
+
+    for what, case in pairs {
+      ["a syntax error"] = { "return {\n  oops oops\n}", "handlers/bad.lua:2:" },
+      ["an accidental global"] = { "local moontide\ncount = 1\nreturn moontide", "handlers/bad.lua:2:", "count" },
+      ["no declaration"] = { "return 1", "handlers/bad.lua" },
+      ["a declaration that is not returned"] = { [[local moontide = require "moontide"
+moontide.projection "lost" { on = { t = function() end } }
+return moontide.projection "found" { on = { t = function() end } }]], "handlers/bad.lua:2", "lost" },
+      ["an empty list"] = { "return {}", "handlers/bad.lua" },
+      ["no handlers"] = { [[return require("moontide").projection "idle" { on = {} }]], "handlers/bad.lua:1", "idle" },
+      ["a name that is taken"] = { [[return require("moontide").projection "orders" { on = { t = function() end } }]],
+        "orders" },
+      ["a table that is taken"] = { [[return require("moontide").projection "other" {
+  table = "orders", on = { t = function() end } }]], "orders", "table" },
+      ["an unknown field type"] = { [[local moontide = require "moontide"
+return moontide.projection "p" { fields = { a = moontide.types.txt() }, on = { t = function() end } }]],
+        "handlers/bad.lua:2", "txt" },
+      ["an unknown key"] = { [[return require("moontide").projection "p" { onn = { t = function() end } }]],
+        "handlers/bad.lua:1", "onn", "on" },
+    } do
+      it("ends with 78 for " .. what .. " and says where; run does not start", function()
+        app:write("handlers/bad.lua", case[1])
+        local err = app:fails(78, "check")
+        for i = 2, #case do assert.matches(case[i], err, 1, true) end
+        app:fails(78, "run", "--until-idle")
+        assert.is_nil(app:read "moontide.db")
+      end)
+    end
+  end)
+
+  describe("events", function()
+    it("gives one object per line with these keys, in position order", function()
+      fill()
+      local found = app:events()
+      assert.equal(7, #found)
+      for i, event in ipairs(found) do
+        assert.equal(i, event.position)
+        assert.same({ "aggregate_id", "aggregate_type", "id", "key", "metadata", "occurred_at", "partition", "payload",
+          "position", "revision", "sequence", "type" }, keys(event))
+        assert.equal(event.aggregate_id, event.key)
+      end
+    end)
+
+    it("filters by key, type, position and number, alone and together", function()
+      fill()
+      assert.same({ 1, 2, 5 }, app:positions("--aggregate", "O-1"))
+      assert.same({ 1, 3, 6 }, app:positions("--type", "order.Placed"))
+      assert.same({ 1, 3, 5, 6 }, app:positions("--type", "order.Placed", "--type", "order.Paid"))
+      assert.same({ 6, 7 }, app:positions("--after", "5"))
+      assert.same({ 1, 2 }, app:positions("--limit", "2"))
+      assert.same({ 3 }, app:positions("--type", "order.Placed", "--after", "1", "--limit", "1"))
+      assert.same({}, app:positions("--after", "7"))
+      assert.same({}, app:positions("--aggregate", "O-1 "))
+      assert.same({ 1, 2, 3, 4, 5, 6, 7 }, app:positions("--topic", "event-store"))
+    end)
+
+    it("finds the few among many", function()
+      local lines = {}
+      for i = 1, 5000 do lines[i] = { aggregate_id = i % 1000 == 0 and "rare" or "common" } end
+      app:append(lines)
+      assert.same({ 1000, 2000, 3000, 4000, 5000 }, app:positions("--aggregate", "rare"))
+      assert.same({ 2000, 3000 }, app:positions("--aggregate", "rare", "--after", "1000", "--limit", "2"))
+    end)
+
+    it("shows a table to people, without control characters from the data", function()
+      app:append { { aggregate_id = "a\27[2Jb\nc", payload = '"\\u001b[2J"' } }
+      local out = app:ok "events"
+      assert.matches("^%s*position%s+id%s+occurred_at%s+type%s+key%s+payload\n", out)
+      assert.equal(2, select(2, out:gsub("\n", "\n")))
+      assert.is_nil(out:find("\27", 1, true))
+    end)
+
+    it("--follow shows what comes, and ends with 0 at a signal", function()
+      app:append { { payload = "1" } }
+      local follow = app:start("events", "--json", "--follow", "--after", "1")
+      app:append { { payload = "2" } }
+      app:append { { payload = "3" } }
+      require("spec.support.process").wait_until(function()
+        return #application.lines(follow:out()) == 2
+      end, 20, function() return "two events: " .. follow:out() .. follow:err() end)
+      assert.is_true(follow:alive())
+      follow:signal "INT"
+      local result = follow:wait(10)
+      assert.equal(0, result.code)
+      assert.equal(3, application.lines(result.out)[2].payload)
+    end)
+
+    it("--follow with --limit ends when it has shown so many", function()
+      app:append { {} }
+      local follow = app:start("events", "--json", "--follow", "--limit", "2")
+      app:append { {}, {} }
+      local result = follow:wait(20)
+      assert.equal(0, result.code)
+      assert.equal(2, #application.lines(result.out))
+    end)
+  end)
+
+  describe("read", function()
+    it("gives key, state and position of every read model, by key", function()
+      fill_and_run()
+      local found = app:json("read", "orders")
+      assert.equal(3, #found)
+      assert.same({ "key", "position", "state" }, keys(found[1]))
+      assert.same({ "O-1", "O-2", "o-1" }, { found[1].key, found[2].key, found[3].key })
+      assert.same({ customer = "Ada", cents = 450, paid = true }, found[1].state)
+      assert.equal('Grace "G"', found[2].state.customer)
+      assert.equal(7, found[1].position)
+    end)
+
+    it("gives one by its key, which is compared exactly", function()
+      fill_and_run()
+      assert.equal("Ada", app:json("read", "orders", "O-1")[1].state.customer)
+      assert.equal("Bo", app:json("read", "orders", "o-1")[1].state.customer)
+      local result = app:moontide("read", "orders", "O-1 ")
+      assert.equal(1, result.code)
+      assert.equal("", result.out)
+      assert.matches("no read model with the key 'O-1 '", result.err, 1, true)
+      result = app:moontide("--json", "read", "orders", "O-9")
+      assert.equal(1, result.code)
+      assert.equal("[]\n", result.out)
+    end)
+
+    it("filters, orders and limits", function()
+      fill_and_run()
+      local function read(...)
+        local list = {}
+        for i, model in ipairs(app:json("read", "orders", ...)) do list[i] = model.key end
+        return list
+      end
+      assert.same({ "O-2" }, read("--where", "cents=900"))
+      assert.same({ "O-1" }, read("--where", "paid=true"))
+      assert.same({ "O-2" }, read("--where", 'customer=Grace "G"'))
+      assert.same({}, read("--where", "paid=true", "--where", "cents=900"))
+      assert.same({ "o-1", "O-1", "O-2" }, read("--order", "cents"))
+      assert.same({ "O-2", "O-1", "o-1" }, read("--order", "cents:desc"))
+      assert.same({ "O-2", "O-1" }, read("--order=-cents", "--limit", "2"))
+      assert.same({ "o-1", "O-2", "O-1" }, read("--order", "key:desc"))
+    end)
+
+    it("refuses a field that is not declared and a value that is none of its type", function()
+      fill_and_run()
+      assert.matches("sents", app:fails(64, "read", "orders", "--where", "sents=1"), 1, true)
+      assert.matches("sents", app:fails(64, "read", "orders", "--order", "sents"), 1, true)
+      assert.matches("cents", app:fails(64, "read", "orders", "--where", "cents=much"), 1, true)
+      assert.matches("paid", app:fails(64, "read", "orders", "--where", "paid=perhaps"), 1, true)
+    end)
+
+    it("treats values as values", function()
+      fill_and_run()
+      assert.same({}, app:json("read", "orders", "--where", "customer=' OR '1'='1"))
+      app:fails(1, "read", "orders", "' OR '1'='1")
+      app:fails(64, "read", "orders", "--order", "cents; DROP TABLE orders")
+      assert.equal(3, #app:json("read", "orders"))
+    end)
+
+    it("names the nearest projection, and says that a SQL projection has no read models", function()
+      fill_and_run()
+      assert.matches("did you mean 'orders'", app:fails(64, "read", "order"), 1, true)
+      local result = app:moontide("read", "days")
+      assert.equal(64, result.code, result.err)
+      assert.matches("days", result.err, 1, true)
+    end)
+
+    it("gives an empty list before anything was run, and shows people a table or a word", function()
+      app:ok("run", "--until-idle")
+      assert.equal("[]\n", app:ok("read", "orders", "--json"))
+      assert.equal("", app:ok("read", "orders"))
+      fill_and_run()
+      assert.matches("^key%s+cents%s+customer%s+paid\nO%-1%s+450%s+Ada%s+true\n", app:ok("read", "orders"))
+      assert.matches('O%-1%s+{"by":"Ada"}', app:ok("read", "plain"))
+    end)
+  end)
+
+  describe("status", function()
+    it("gives topics, consumers and problems as JSON", function()
+      fill()
+      local found = app:json "status"
+      assert.same({ "consumers", "problems", "topics" }, keys(found))
+      assert.same({ { name = "event-store", mark = 0, ["end"] = 7, start = 0 } }, found.topics)
+      assert.equal(3, #found.consumers)
+      for _, consumer in ipairs(found.consumers) do
+        assert.equal("NEW", consumer.state)
+        assert.equal("projection", consumer.type)
+        assert.is_true(consumer.declared)
+        assert.equal(0, consumer.position)
+      end
+
+      app:ok("run", "--until-idle")
+      found = app:json "status"
+      assert.equal(7, found.topics[1].mark)
+      for _, consumer in ipairs(found.consumers) do
+        assert.same({ "declared", "epoch", "lag", "last_error", "name", "position", "source", "state", "state_since",
+          "type", "undelivered" }, keys(consumer))
+        assert.equal("RUNNING", consumer.state)
+        assert.same({ messages = 0, seconds = 0 }, consumer.lag)
+        assert.same({}, consumer.undelivered)
+        assert.equal("event-store", consumer.source)
+      end
+      assert.same({}, found.problems)
+    end)
+
+    it("counts the lag of each consumer by what it reads", function()
+      fill()
+      local lag = {}
+      for _, consumer in ipairs(app:json("status").consumers) do lag[consumer.name] = consumer.lag.messages end
+      assert.same({ orders = 7, plain = 3, days = 3 }, lag)
+    end)
+
+    it("of one consumer gives that one, and names the nearest to another name", function()
+      fill_and_run()
+      local found = app:json("status", "orders")
+      assert.equal(1, #found.consumers)
+      assert.equal("orders", found.consumers[1].name)
+      assert.matches("did you mean 'orders'", app:fails(64, "status", "ordres"), 1, true)
+    end)
+
+    it("shows first what is halted, by which message, in which line", function()
+      app:append { order("O-7", "Placed", '{"customer":"X"}'), order("O-7", "Broken"), order("O-8", "Placed", "{}") }
+      local result = app:moontide("run", "--until-idle")
+      assert.equal(1, result.code)
+      assert.matches("projection 'orders' is halted with APPLY_ERROR", result.err, 1, true)
+      local found = app:json("status", "orders")
+      local consumer = found.consumers[1]
+      assert.equal("HALTED", consumer.state)
+      assert.equal("APPLY_ERROR", consumer.halt_reason)
+      assert.same({ "attempts", "key", "position", "reason", "recorded_at", "status" }, keys(consumer.last_error))
+      assert.equal(2, consumer.last_error.position)
+      assert.equal("O-7", consumer.last_error.key)
+      assert.equal("HALTED", consumer.last_error.status)
+      assert.matches("handlers/orders.lua:12: cannot take O-7", consumer.last_error.reason, 1, true)
+      assert.equal(1, consumer.undelivered.HALTED)
+      assert.matches("'orders' is halted", found.problems[1], 1, true)
+      assert.matches("cannot take O-7", found.problems[1], 1, true)
+      assert.matches("^problem: projection 'orders' is halted", app:ok "status")
+      -- the others went on
+      assert.equal("2", app.db:value "SELECT count(*) FROM days")
+    end)
+
+    it("shows a consumer that no script declares any more", function()
+      fill_and_run()
+      app:exec("rm", "handlers/days.lua")
+      local found = app:json "status"
+      assert.matches("'days' is known to the database, but no script declares it", found.problems[1], 1, true)
+    end)
+
+    it("works while the scripts are broken, and says so", function()
+      fill_and_run()
+      app:write("handlers/orders.lua", "return {")
+      local found = app:json "status"
+      assert.matches("the scripts cannot be loaded: handlers/orders.lua:1", found.problems[1], 1, true)
+      assert.equal(7, found.topics[1].mark)
+    end)
+  end)
+
+  describe("run --until-idle", function()
+    it("says to people on standard error what it did, and as JSON on standard output", function()
+      fill()
+      local result = app:moontide("run", "--until-idle")
+      assert.equal(0, result.code)
+      assert.equal("", result.out)
+      assert.matches("applied 13 messages in [%d.]+ s", result.err)
+      local found = app:json("run", "--until-idle")
+      assert.same({ "applied", "failed", "seconds" }, keys(found))
+      assert.equal(0, found.applied)
+    end)
+
+    it("says nothing with --quiet", function()
+      fill()
+      local result = app:moontide("run", "--until-idle", "--quiet")
+      assert.same({ code = 0, out = "", err = "" }, result)
+    end)
+  end)
+end)
