@@ -114,6 +114,15 @@ dialect.each(function(database)
       assert.same({ "counters B 0" }, epochs())
     end)
 
+    it("takes over an epoch row that a dropped table has left behind", function()
+      start()
+      rig:query "INSERT INTO READ_MODEL_EPOCHS VALUES ('counters', 'A', 3)"
+      rig:append("A", "spec.Added", { by = 1 })
+      rig:run()
+      assert.same({ total = 1, of = "A" }, rig.host:read("counters", "A"))
+      assert.same({ "counters A 0" }, epochs())
+    end)
+
     it("starts anew from `initial` after a delete, in one batch", function()
       start()
       rig:append_all {
