@@ -6,33 +6,30 @@
 
 #define WHERE_MAX 32
 
-/* The declared field of that name, or USAGE with the nearest one. */
-static enum status find_field(const struct declaration *declaration,
-                              const char *name, bool key_too,
-                              const struct declaration_field **field,
-                              struct diag *diag)
+/* The declared field of that name; NULL (USAGE, with the nearest one) when
+ * there is none. */
+static const struct declaration_field *
+find_field(const struct declaration *declaration, const char *name,
+           bool key_too, struct diag *diag)
 {
     const char **names;
     const char *nearest;
-    enum status status;
 
     for (size_t i = 0; i < declaration->nfields; i++)
-        if (strcmp(declaration->fields[i].name, name) == 0) {
-            *field = &declaration->fields[i];
-            return STATUS_OK;
-        }
+        if (strcmp(declaration->fields[i].name, name) == 0)
+            return &declaration->fields[i];
     names = mem_alloc((declaration->nfields + 2) * sizeof(*names));
     for (size_t i = 0; i < declaration->nfields; i++)
         names[i] = declaration->fields[i].name;
     if (key_too)
         names[declaration->nfields] = "key";
     nearest = text_nearest(name, names);
-    status = diag_set(
+    (void)diag_set(
         diag, STATUS_USAGE, "projection '%s' declares no field '%s'%s%s%s",
         declaration->name, name, nearest != NULL ? "; did you mean '" : "",
         nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
     mem_free(names);
-    return status;
+    return NULL;
 }
 
 /* Names are checked identifiers; quoting keeps reserved words usable. */
@@ -48,13 +45,14 @@ static enum status add_conditions(const struct read_model_request *request,
 {
     for (size_t i = 0; i < request->nwhere; i++) {
         const struct read_model_where *where = &request->where[i];
-        const struct declaration_field *field;
-        enum status status = find_field(request->declaration, where->field,
-                                        false, &field, diag);
+        const struct declaration_field *field = find_field(
+            request->declaration, where->field, false, diag);
+        enum status status;
 
-        if (status == STATUS_OK)
-            status = field_value_parse(field, text_of(where->value), arena,
-                                       &params[*nparams], diag);
+        if (field == NULL)
+            return STATUS_USAGE;
+        status = field_value_parse(field, text_of(where->value), arena,
+                                   &params[*nparams], diag);
         if (status != STATUS_OK) {
             if (diag != NULL)
                 diag->status = STATUS_USAGE;
@@ -78,14 +76,13 @@ static enum status add_order(const struct read_model_request *request,
     const char *order = request->order != NULL ? request->order : "key";
     bool falling = order[0] == '-';
     const struct declaration_field *field;
-    enum status status;
 
     order += falling;
     buffer_append_string(sql, " ORDER BY ");
     if (strcmp(order, "key") != 0) {
-        status = find_field(request->declaration, order, true, &field, diag);
-        if (status != STATUS_OK)
-            return status;
+        field = find_field(request->declaration, order, true, diag);
+        if (field == NULL)
+            return STATUS_USAGE;
         append_name(sql, field->name);
         buffer_append_string(sql, falling ? " DESC, " : ", ");
         falling = false;
