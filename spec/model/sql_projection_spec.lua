@@ -269,6 +269,29 @@ dialect.each(function(database)
       assert.same({}, rig:waiting())
     end)
 
+    for _, statement in ipairs {
+      "PRAGMA foreign_keys = OFF", "PRAGMA journal_mode = DELETE", "ATTACH ':memory:' AS other", "BEGIN", "COMMIT",
+      "ROLLBACK", "SAVEPOINT mine", "RELEASE mine", "VACUUM", "CREATE TABLE mine (x)", "DROP TABLE notes",
+      "CREATE TEMP TABLE notes (x)", "CREATE TEMP TABLE CONSUMER_CHECKPOINTS (x)", "ALTER TABLE notes ADD COLUMN x",
+      "/* c */ pragma user_version = 7", "-- c\ncommit", "UPDATE notes SET n = 1; COMMIT", "",
+    } do
+      for _, call in ipairs { "execute", "update", "query" } do
+        it(("may not leave its transaction or change the session: %s %q"):format(call, statement), function()
+          start(([[
+            ["spec.Put"] = function(event, ctx)
+              ctx:upsert("notes", { key = ctx.key }, { n = moontide.add(1) })
+              if event.payload.bad then ctx:%s(%q) end
+            end,]]):format(call, statement))
+          rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", { bad = true } }, { "C", "spec.Put", {} } }
+          rig:run()
+          assert.same({ A = "1", C = "1" }, notes())
+          assert.same({ "2 B HALTED" }, rig:waiting())
+          assert.matches("^%l+: handlers/spec.lua:%d+: ", rig:undelivered()[1].reason)
+          assert.equal(3, (rig:checkpoints "notes"))
+        end)
+      end
+    end
+
     it("may not write from a projection with state", function()
       rig = kit.new { database = database, handlers = [[
         return moontide.projection "states" { on = {
