@@ -53,6 +53,19 @@ dialect.each(function(database)
       assert.same({ 31, 32, 33 }, app:positions("--after", "30", "--limit", "3"))
     end)
 
+    it("is read in position order when the ids say another one", function()
+      local events = {}
+      for i = 1, 30 do
+        local make = i % 2 == 0 and account or card
+        events[i] = make { id = ("01890a5d-ac96-774b-bcce-%012x"):format(1000 - i), payload = tostring(i) }
+      end
+      app:append(events)
+      local expected = {}
+      for i = 1, 30 do expected[i] = i end
+      assert.same(expected, app:positions())
+      assert.same({ 11, 12, 13, 14 }, app:positions("--after", "10", "--limit", "4"))
+    end)
+
     it("is filtered like all others", function()
       app:append { account { aggregate_id = "X" }, { aggregate_id = "X" }, card { aggregate_id = "Y", type = "T" } }
       assert.same({ 1, 2 }, app:positions("--aggregate", "X"))
