@@ -23,7 +23,8 @@
 enum status apply_page(struct consumer *consumer, const struct poll *poll,
                        struct diag *diag) MUST_CHECK;
 
-/* Shared with consumer/retry.c: the batch of consumer->units under way. */
+/* Shared with consumer/retry.c: the batch of consumer->units under way. What
+ * runs its units is in consumer/apply_units.c. */
 
 /** Begins, locks and compares. *run is false when the consumer is paused or
  * halted; the transaction is then over. */

@@ -1,0 +1,235 @@
+#include "consumer/apply.h"
+
+#include "base/memory.h"
+
+/* --- the batch ------------------------------------------------------------ */
+
+void apply_unit_add(struct consumer *c, const struct unit *unit)
+{
+    if (c->nunits == c->units_capacity) {
+        c->units_capacity = c->units_capacity == 0 ? 512 : 2 * c->nunits;
+        c->units = mem_grow(c->units, c->units_capacity, sizeof(*c->units));
+    }
+    c->units[c->nunits++] = *unit;
+}
+
+void apply_entry_add(struct consumer *c, const struct undelivered_entry *entry)
+{
+    if (c->nentries == c->entries_capacity) {
+        c->entries_capacity = c->entries_capacity == 0 ? 16 : 2 * c->nentries;
+        c->entries = mem_grow(c->entries, c->entries_capacity,
+                              sizeof(*c->entries));
+    }
+    c->entries[c->nentries++] = *entry;
+}
+
+const struct failure *apply_keep_failure(struct consumer *c,
+                                         const struct failure *failure)
+{
+    struct failure *copy = arena_alloc(&c->arena, sizeof(*copy));
+
+    *copy = *failure;
+    return copy;
+}
+
+void apply_log_failure(const struct consumer *c, const struct message *message,
+                       const struct failure *failure)
+{
+    char id[UUID_TEXT_LEN + 1];
+    const struct log_about about = {
+        .consumer = c->name.name,
+        .topic = c->source,
+        .position = message->position,
+        .message_id = id,
+    };
+
+    uuid_format(&message->id, id);
+    log_write(c->env->log, LOG_ERROR, &about, "could not apply %.*s: %s",
+              TEXT_ARGS(message->type), failure->reason);
+}
+
+void apply_entries_told(struct consumer *c)
+{
+    for (size_t i = 0; i < c->nentries; i++) {
+        const struct undelivered_entry *e = &c->entries[i];
+
+        /* without keys it lies in every partition: told once */
+        if (e->status != UNDELIVERED_HALTED ||
+            (i > 0 && e->unresolved && e->message == e[-1].message))
+            continue;
+        c->failed++;
+        apply_log_failure(c, e->message, e->failure);
+    }
+}
+
+/* --- units: all at once, or one by one ------------------------------------ */
+
+bool apply_is_fault(enum status status)
+{
+    return status == STATUS_UNIQUE || status == STATUS_PERMANENT ||
+           status == STATUS_INVALID || status == STATUS_LIMIT ||
+           status == STATUS_FAILED;
+}
+
+void apply_refused(struct consumer *c, int64_t tag, const struct diag *diag,
+                   struct failure *failure)
+{
+    const char *where = tag >= 0 ? c->applier.ops->where(c->applier.self, tag)
+                                 : "";
+    const char *class = diag->status == STATUS_UNIQUE   ? "unique"
+                        : diag->status == STATUS_FAILED ? "timeout"
+                                                        : "sql";
+
+    failure_set(failure, false, class, "%s%s%s", where,
+                where[0] != '\0' ? ": " : "", diag->message);
+}
+
+static void unit_failed(struct consumer *c, const struct apply_run *run,
+                        size_t unit, const struct failure *failure)
+{
+    undelivered_keys_hold(&c->held, c->units[unit].key);
+    run->fails(c, run->arg, unit, failure);
+}
+
+static void unit_done(struct consumer *c, const struct apply_run *run,
+                      size_t unit)
+{
+    if (run->done != NULL)
+        run->done(c, run->arg, unit, NULL);
+}
+
+/* True when the unit has to wait, and was told so. */
+static bool unit_waits(struct consumer *c, const struct apply_run *run,
+                       size_t unit)
+{
+    if (!undelivered_keys_held(&c->held, c->units[unit].key))
+        return false;
+    run->waits(c, run->arg, unit, NULL);
+    return true;
+}
+
+/* The batch as a whole: one load, one write. Undoes nothing itself. */
+static enum status run_together(struct consumer *c, const struct apply_run *run,
+                                bool *repeat, struct diag *diag)
+{
+    const struct applier_ops *ops = c->applier.ops;
+    void *self = c->applier.self;
+    struct failure failure;
+    enum status status;
+
+    status = ops->begin(self, c->env->db, c->units, c->nunits, false, diag);
+    for (size_t i = 0; status == STATUS_OK && i < c->nunits; i++) {
+        enum apply_verdict verdict = APPLY_DONE;
+
+        if (unit_waits(c, run, i))
+            continue;
+        status = ops->apply(self, c->env->db, i, &verdict, &failure, diag);
+        if (status == STATUS_OK && verdict == APPLY_STUCK) {
+            *repeat = true;
+            return STATUS_OK;
+        }
+        if (status == STATUS_OK && verdict == APPLY_FAILED)
+            unit_failed(c, run, i, &failure);
+        else if (status == STATUS_OK)
+            unit_done(c, run, i);
+    }
+    if (status == STATUS_OK)
+        status = ops->finish(self, c->env->db, &failure, diag);
+    if (apply_is_fault(status)) {
+        *repeat = true; /* some unit's doing: find out which */
+        return STATUS_OK;
+    }
+    return status;
+}
+
+/* Queued statements are part of the handler's time: in SQL, too, nothing may
+ * run for ever while it holds the database. */
+static enum status flush_in_time(struct consumer *c, int64_t *tag,
+                                 struct diag *diag)
+{
+    struct db *db = c->env->db;
+    enum status status;
+
+    db_deadline(db, clock_monotonic() + c->env->time_limit);
+    status = db_flush(db, tag, diag);
+    db_deadline(db, 0);
+    return status;
+}
+
+enum status apply_commit(struct consumer *c, bool careful, struct diag *diag)
+{
+    /* unit by unit everything was sent under a limit of its own */
+    enum status status = careful ? STATUS_OK : flush_in_time(c, NULL, diag);
+
+    return status == STATUS_OK ? db_commit(c->env->db, NULL, diag) : status;
+}
+
+/* One unit under its own savepoint: its failure is certainly its own. */
+static enum status run_alone(struct consumer *c, size_t unit,
+                             enum apply_verdict *verdict,
+                             struct failure *failure, struct diag *diag)
+{
+    const struct applier_ops *ops = c->applier.ops;
+    void *self = c->applier.self;
+    struct db *db = c->env->db;
+    int64_t tag = -1;
+    enum status status, undone;
+
+    *verdict = APPLY_DONE;
+    status = db_savepoint(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = ops->begin(self, db, &c->units[unit], 1, false, diag);
+    if (status == STATUS_OK)
+        status = ops->apply(self, db, 0, verdict, failure, diag);
+    if (status == STATUS_OK && *verdict == APPLY_DONE)
+        status = ops->finish(self, db, failure, diag);
+    if (status == STATUS_FAILED) { /* finish: *failure is set */
+        *verdict = APPLY_FAILED;
+        status = STATUS_OK;
+    }
+    if (status == STATUS_OK && *verdict == APPLY_DONE)
+        status = flush_in_time(c, &tag, diag);
+    if (apply_is_fault(status)) {
+        apply_refused(c, tag, diag, failure);
+        *verdict = APPLY_FAILED;
+        status = STATUS_OK;
+    }
+    ops->end(self);
+    if (status != STATUS_OK)
+        return status;
+    if (*verdict == APPLY_DONE)
+        return db_release(db, diag);
+    *verdict = APPLY_FAILED;
+    undone = db_rollback_to(db, diag);
+    return undone;
+}
+
+enum status apply_units(struct consumer *c, const struct apply_run *run,
+                        bool *repeat, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    *repeat = false;
+    if (c->nunits == 0)
+        return STATUS_OK;
+    if (!run->careful && run->refused == NULL)
+        return run_together(c, run, repeat, diag);
+    for (size_t i = 0; status == STATUS_OK && i < c->nunits; i++) {
+        enum apply_verdict verdict;
+        struct failure failure;
+
+        if (unit_waits(c, run, i))
+            continue;
+        if (run->refused != NULL) {
+            unit_failed(c, run, i, run->refused);
+            continue;
+        }
+        status = run_alone(c, i, &verdict, &failure, diag);
+        if (status == STATUS_OK && verdict == APPLY_FAILED)
+            unit_failed(c, run, i, &failure);
+        else if (status == STATUS_OK)
+            unit_done(c, run, i);
+    }
+    return status;
+}
