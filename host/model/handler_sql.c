@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+#define WHERE_SIZE 256
+
 /* One thing that the batch will send: a statement, or a group of upserts. */
 struct entry {
     struct upsert_group *group; /* NULL: a statement */
@@ -192,10 +194,11 @@ static size_t find_group(const struct handler_sql *sql, const char *table,
 enum status handler_sql_upsert(struct handler_sql *sql, const char *table,
                                const struct handler_value *keys, size_t nkeys,
                                const struct handler_value *values,
-                               size_t nvalues, const char *where,
-                               struct diag *diag)
+                               size_t nvalues, handler_where_fn where,
+                               void *arg, struct diag *diag)
 {
     struct upsert_group *group;
+    char line[WHERE_SIZE];
     size_t at;
     enum status status;
 
@@ -210,7 +213,8 @@ enum status handler_sql_upsert(struct handler_sql *sql, const char *table,
                               diag);
     if (status != STATUS_OK)
         return status;
-    entry_add(sql, where)->group = group;
+    where(arg, line, sizeof(line));
+    entry_add(sql, line)->group = group;
     return upsert_group_add(group, keys, values, NULL, diag);
 }
 

@@ -47,11 +47,13 @@ enum status handler_sql_query(struct handler_sql *sql,
 /** `keys` and `values` are sorted by column name by the caller, so that the
  * same upsert always has the same shape. INVALID: bad name, key is NULL, no
  * key, sum out of range. */
+/** Writes "script:line" of the caller; asked for only when it is kept. */
+typedef void (*handler_where_fn)(void *arg, char *out, size_t size);
 enum status handler_sql_upsert(struct handler_sql *sql, const char *table,
                                const struct handler_value *keys, size_t nkeys,
                                const struct handler_value *values,
-                               size_t nvalues, const char *where,
-                               struct diag *diag) MUST_CHECK;
+                               size_t nvalues, handler_where_fn where,
+                               void *arg, struct diag *diag) MUST_CHECK;
 /** ctx:try: savepoint, then release or roll back to it. */
 enum status handler_sql_try(struct handler_sql *sql,
                             struct diag *diag) MUST_CHECK;

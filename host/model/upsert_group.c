@@ -14,7 +14,7 @@ struct upsert_group {
     struct db_value *rows; /* row-major, ncolumns each */
     bool *dead;            /* rows that an undo removed */
     size_t count, capacity;
-    struct map keys; /* key values as text -> row */
+    struct map keys; /* key values as bytes -> row */
     struct buffer key;
 };
 
@@ -71,14 +71,15 @@ static enum status add_value(struct db_value *into, const struct db_value *more,
     return STATUS_OK;
 }
 
-/* Appends a value so that different keys give different text. */
+/* Appends a value so that different keys give different bytes. */
 static enum status key_append(struct buffer *out, const struct db_value *v,
                               const char *column, struct diag *diag)
 {
     switch (v->type) {
     case DB_INT64:
     case DB_TIMESTAMP:
-        buffer_printf(out, "i%lld;", (long long)v->as.integer);
+        buffer_append_char(out, 'i');
+        buffer_append(out, &v->as.integer, sizeof(v->as.integer));
         return STATUS_OK;
     case DB_BOOL:
         buffer_append_string(out, v->as.boolean ? "t;" : "f;");
@@ -89,7 +90,8 @@ static enum status key_append(struct buffer *out, const struct db_value *v,
     case DB_TEXT:
     case DB_BYTES:
     case DB_DECIMAL:
-        buffer_printf(out, "s%zu:", v->as.text.len);
+        buffer_append_char(out, 's');
+        buffer_append(out, &v->as.text.len, sizeof(v->as.text.len));
         buffer_append_text(out, v->as.text);
         return STATUS_OK;
     case DB_UUID:

@@ -206,10 +206,17 @@ int ctx_sql_query(lua_State *L)
 /* --- upsert -----------------------------------------------------------------
  */
 
-static int compare_columns(const void *a, const void *b)
+/* There are few columns, and mostly they are sorted. */
+static void sort_columns(struct handler_value *values, size_t count)
 {
-    return strcmp(((const struct handler_value *)a)->column,
-                  ((const struct handler_value *)b)->column);
+    for (size_t i = 1; i < count; i++) {
+        struct handler_value value = values[i];
+        size_t at = i;
+
+        for (; at > 0 && strcmp(values[at - 1].column, value.column) > 0; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
 }
 
 /* Reads the table at `index` into `values`, sorted by column. */
@@ -247,8 +254,16 @@ static size_t check_columns(lua_State *L, int index, const char *what,
                        diag.message);
         lua_settop(L, value->add ? at - 2 : at - 1);
     }
-    qsort(values, count, sizeof(*values), compare_columns);
+    sort_columns(values, count);
     return count;
+}
+
+static void upsert_where(void *arg, char *out, size_t size)
+{
+    char where[LIMITS_TEXT_SIZE];
+
+    lua_call_where(arg, where);
+    snprintf(out, size, "%s", where);
 }
 
 /* ctx:upsert(table, keys, values) */
@@ -257,7 +272,6 @@ int ctx_sql_upsert(lua_State *L)
     struct handler_code *code = ctx_check(L, "upsert");
     struct handler_sql *sql = check_write(code, L, "upsert");
     struct handler_value keys[COLUMNS_MAX], values[COLUMNS_MAX];
-    char where[LIMITS_TEXT_SIZE];
     const char *table;
     size_t nkeys, nvalues;
     struct diag diag;
@@ -282,9 +296,8 @@ int ctx_sql_upsert(lua_State *L)
                               "ctx:upsert: the key %s cannot be a "
                               "moontide.add",
                               keys[i].column);
-    lua_call_where(L, where);
-    if (handler_sql_upsert(sql, table, keys, nkeys, values, nvalues, where,
-                           &diag) != STATUS_OK)
+    if (handler_sql_upsert(sql, table, keys, nkeys, values, nvalues,
+                           upsert_where, L, &diag) != STATUS_OK)
         return raise(code, L, &diag);
     return 0;
 }

@@ -36,12 +36,13 @@ static void make_metatable(lua_State *L, const char *key, const char *name)
     lua_rawset(L, LUA_REGISTRYINDEX);
 }
 
-static void push_boxed(lua_State *L, const char *key)
+/* The function's upvalue is the metatable. */
+static void push_boxed(lua_State *L)
 {
     lua_createtable(L, 1, 0);
     lua_pushvalue(L, 1);
     lua_rawseti(L, -2, 1);
-    push_metatable(L, key);
+    lua_pushvalue(L, lua_upvalueindex(1));
     lua_setmetatable(L, -2);
 }
 
@@ -57,7 +58,7 @@ static int native_add(lua_State *L)
     } else if (int64_read(L, 1, &integer) != INT64_VALUE) {
         return luaL_typerror(L, 1, "number");
     }
-    push_boxed(L, &ADD_KEY);
+    push_boxed(L);
     return 1;
 }
 
@@ -65,7 +66,7 @@ static int native_add(lua_State *L)
 static int native_bytes(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TSTRING);
-    push_boxed(L, &BYTES_KEY);
+    push_boxed(L);
     return 1;
 }
 
@@ -140,8 +141,6 @@ static const luaL_Reg FUNCTIONS[] = {
     {"object", json_codec_object},
     {"json_decode", json_codec_lua_decode},
     {"json_encode", json_codec_lua_encode},
-    {"add", native_add},
-    {"bytes", native_bytes},
     {"where", native_where},
     {"nearest", native_nearest},
     {"characters", native_characters},
@@ -159,6 +158,12 @@ void native_open(lua_State *L, bool sandboxed)
         lua_pushcfunction(L, f->func);
         lua_setfield(L, -2, f->name);
     }
+    push_metatable(L, &ADD_KEY);
+    lua_pushcclosure(L, native_add, 1);
+    lua_setfield(L, -2, "add");
+    push_metatable(L, &BYTES_KEY);
+    lua_pushcclosure(L, native_bytes, 1);
+    lua_setfield(L, -2, "bytes");
     if (sandboxed) {
         /* its errors are known to script/lua_call.c */
         lua_pushcfunction(L, lua_call_permanent);

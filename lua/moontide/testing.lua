@@ -195,6 +195,7 @@ end
 --- restart(): stops and starts the host; a halted consumer tries again.
 function Host:restart()
   self.core:restart()
+  self.failed = 0 -- the count starts with the host
 end
 
 --- fail(consumer, type[, times]): makes the handler fail the next `times`

@@ -197,7 +197,7 @@ describe("the language and the time zone of the machine", function()
   it("in zones east, west and with half hours give the same bytes", function()
     local plain = story { TZ = "UTC" }
     assert.matches("2024-03-31T01:30:01.500000Z", plain, 1, true)
-    for _, zone in ipairs { "America/New_York", "Asia/Kathmandu", "Europe/Berlin", "XXX-13:45" } do
+    for _, zone in ipairs { "America/New_York", "Asia/Kathmandu", "Europe/Berlin", "EAST-13:45" } do
       assert.equal(plain, story { TZ = zone })
     end
   end)

@@ -168,7 +168,7 @@ dialect.each(function(database)
       end
     end)
 
-    it("has the event's time for now", function()
+    it("has the event's time as its own", function()
       rig = kit.new { database = database, handlers = [[
         return moontide.projection "seen" { on = { ["spec.Put"] = function(state, event, ctx)
           state.now, state.at = ctx:now(), event.occurred_at
