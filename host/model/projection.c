@@ -17,10 +17,12 @@ struct slot {
     bool stored;         /* the table has it, as of the start of the batch */
     struct uuid read_id; /* message_id that was read */
     struct text json;    /* the state that was read */
-    bool present;        /* exists after what was applied so far */
-    bool filled;         /* the handlers hold its state */
-    bool dirty;          /* has to be written */
-    size_t last_unit;    /* newest applied unit, NO_UNIT */
+    struct db_value *fields; /* the fields that were read */
+    uint64_t unknown;        /* those that cannot be compared */
+    bool present;            /* exists after what was applied so far */
+    bool filled;             /* the handlers hold its state */
+    bool dirty;              /* has to be written */
+    size_t last_unit;        /* newest applied unit, NO_UNIT */
 };
 
 struct projection {
@@ -73,6 +75,10 @@ static enum status slot_stored(void *arg, size_t index, struct db_rows *row,
     slot->stored = slot->present = true;
     slot->read_id = db_get_uuid(row, 0);
     slot->json = arena_copy(&p->arena, db_get_text(row, 1));
+    slot->fields = arena_alloc(
+        &p->arena, p->declaration->nfields * sizeof(*slot->fields) + 1);
+    read_model_table_take(&p->table, row, &p->arena, slot->fields,
+                          &slot->unknown);
     return STATUS_OK;
 }
 
@@ -235,6 +241,9 @@ static enum status slot_row(struct projection *p, size_t number,
     row->message_id = uuid_v7(p->ids, clock_now(p->clock));
     row->state = arena_copy(&p->arena, buffer_text(&p->json));
     row->fields = fields;
+    if (slot->stored)
+        row->changed = slot->unknown | read_model_table_changed(
+                                           &p->table, slot->fields, fields);
     return STATUS_OK;
 }
 

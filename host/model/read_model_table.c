@@ -59,13 +59,10 @@ void read_model_table_init(struct read_model_table *table,
         .declaration = declaration,
         .projection = text_of(declaration->name),
     };
-    c = new_columns(table, &table->lookup, name, FIXED);
+    c = new_columns(table, &table->insert, name, FIXED + nfields);
     c[ID] = (struct db_column){"read_model_id", DB_TEXT, DB_KEY};
     c[MESSAGE] = (struct db_column){"message_id", DB_UUID, DB_SET};
     c[STATE] = (struct db_column){"state", DB_TEXT, DB_SET};
-
-    c = new_columns(table, &table->insert, name, FIXED + nfields);
-    memcpy(c, table->lookup.columns, FIXED * sizeof(*c));
     for (size_t i = 0; i < nfields; i++) {
         const struct declaration_field *f = &declaration->fields[i];
 
@@ -73,10 +70,7 @@ void read_model_table_init(struct read_model_table *table,
                                           DB_SET};
     }
 
-    /* the same and, last, the message_id that was read */
-    c = new_columns(table, &table->update, name, FIXED + nfields + 1);
-    memcpy(c, table->insert.columns, (FIXED + nfields) * sizeof(*c));
-    c[FIXED + nfields] = (struct db_column){"message_id", DB_UUID, DB_GUARD};
+    table->lookup = table->insert;
 
     c = new_columns(table, &table->remove, name, 2);
     c[0] = (struct db_column){"read_model_id", DB_TEXT, DB_KEY};
@@ -94,27 +88,182 @@ void read_model_table_free(struct read_model_table *table)
     arena_free(&table->arena);
 }
 
-static struct db_value *save_values(const struct read_model_table *table,
-                                    bool update,
-                                    const struct read_model_row *rows,
-                                    size_t count, struct arena *arena)
+/* --- what changed ---------------------------------------------------- */
+
+/* A value as stored, for comparison; false when it is of another kind. */
+static bool take_value(struct db_rows *row, size_t column, enum db_type type,
+                       struct arena *arena, struct db_value *value)
+{
+    enum db_type stored = db_column_type(row, column);
+
+    *value = db_null();
+    if (stored == DB_NULL)
+        return true;
+    switch (type) {
+    case DB_INT64:
+        if (stored != DB_INT64)
+            return false;
+        *value = db_integer(db_get_int64(row, column));
+        return true;
+    case DB_TEXT:
+        if (stored != DB_TEXT)
+            return false;
+        *value = db_text_value(arena_copy(arena, db_get_text(row, column)));
+        return true;
+    case DB_BOOL:
+        if (stored != DB_BOOL && stored != DB_INT64)
+            return false;
+        *value = db_boolean(db_get_bool(row, column));
+        return true;
+    default:
+        return false; /* rare as fields; written whether they change or not */
+    }
+}
+
+void read_model_table_take(const struct read_model_table *table,
+                           struct db_rows *row, struct arena *arena,
+                           struct db_value *fields, uint64_t *unknown)
+{
+    *unknown = 0;
+    for (size_t i = 0; i < table->declaration->nfields; i++)
+        if (!take_value(row, FIXED - 1 + i,
+                        table->insert.columns[FIXED + i].type, arena,
+                        &fields[i]))
+            *unknown |= READ_MODEL_FIELD_BIT(i);
+}
+
+static bool same_value(const struct db_value *a, const struct db_value *b)
+{
+    if (a->type != b->type)
+        return false;
+    switch (a->type) {
+    case DB_NULL:
+        return true;
+    case DB_INT64:
+        return a->as.integer == b->as.integer;
+    case DB_TEXT:
+        return text_equal(a->as.text, b->as.text);
+    case DB_BOOL:
+        return a->as.boolean == b->as.boolean;
+    default:
+        return false;
+    }
+}
+
+uint64_t read_model_table_changed(const struct read_model_table *table,
+                                  const struct db_value *before,
+                                  const struct db_value *after)
+{
+    uint64_t changed = 0;
+
+    for (size_t i = 0; i < table->declaration->nfields; i++)
+        if (!same_value(&before[i], &after[i]))
+            changed |= READ_MODEL_FIELD_BIT(i);
+    return changed;
+}
+
+/* --- inserts and updates --------------------------------------------- */
+
+/* The update of one set of changed fields: key, message_id, state, those
+ * fields and, last, the message_id that was read. */
+struct read_model_update {
+    struct read_model_update *next;
+    uint64_t changed;
+    struct db_table table;
+};
+
+static const struct db_table *update_of(struct read_model_table *table,
+                                        uint64_t changed)
 {
     size_t nfields = table->declaration->nfields;
-    size_t width = FIXED + nfields + (update ? 1 : 0);
+    struct read_model_update *update = table->updates;
+    struct db_column *c;
+    size_t n = FIXED;
+
+    while (update != NULL && update->changed != changed)
+        update = update->next;
+    if (update != NULL)
+        return &update->table;
+    update = arena_alloc_zero(&table->arena, sizeof(*update));
+    update->changed = changed;
+    update->next = table->updates;
+    table->updates = update;
+    c = new_columns(table, &update->table, table->insert.name,
+                    FIXED + nfields + 1);
+    memcpy(c, table->insert.columns, FIXED * sizeof(*c));
+    for (size_t i = 0; i < nfields; i++)
+        if ((changed & READ_MODEL_FIELD_BIT(i)) != 0)
+            c[n++] = table->insert.columns[FIXED + i];
+    c[n++] = (struct db_column){"message_id", DB_UUID, DB_GUARD};
+    update->table.ncolumns = n;
+    return &update->table;
+}
+
+static void fixed_values(const struct read_model_row *row, struct db_value *v)
+{
+    v[ID] = db_text_value(row->key);
+    v[MESSAGE] = db_uuid(row->message_id);
+    v[STATE] = db_text_value(row->state);
+}
+
+static void update_values(const struct read_model_row *row, size_t nfields,
+                          struct db_value *v)
+{
+    fixed_values(row, v);
+    v += FIXED;
+    for (size_t i = 0; i < nfields; i++)
+        if ((row->changed & READ_MODEL_FIELD_BIT(i)) != 0)
+            *v++ = row->fields[i];
+    *v = db_uuid(row->read_id);
+}
+
+/* Rows that changed the same fields go together; most batches have few such
+ * sets. */
+static enum status write_updates(struct read_model_table *table, struct db *db,
+                                 const struct read_model_row *rows,
+                                 size_t count, struct arena *arena,
+                                 struct diag *diag)
+{
+    size_t nfields = table->declaration->nfields;
+    bool *done = arena_alloc_zero(arena, count * sizeof(*done));
+    enum status status = STATUS_OK;
+
+    for (size_t first = 0; status == STATUS_OK && first < count; first++) {
+        const struct db_table *update;
+        struct db_value *values;
+        size_t n = 0;
+
+        if (done[first])
+            continue;
+        update = update_of(table, rows[first].changed);
+        values = arena_alloc(arena, (count - first) * update->ncolumns *
+                                        sizeof(*values));
+        for (size_t i = first; i < count; i++) {
+            if (done[i] || rows[i].changed != rows[first].changed)
+                continue;
+            done[i] = true;
+            update_values(&rows[i], nfields, values + n++ * update->ncolumns);
+        }
+        status = db_queue_bulk(db, DB_UPDATE, update, values, n, 0, diag);
+    }
+    return status;
+}
+
+static struct db_value *insert_values(const struct read_model_table *table,
+                                      const struct read_model_row *rows,
+                                      size_t count, struct arena *arena)
+{
+    size_t nfields = table->declaration->nfields;
+    size_t width = FIXED + nfields;
     struct db_value *values = arena_alloc(arena,
                                           count * width * sizeof(*values));
 
     for (size_t i = 0; i < count; i++) {
-        const struct read_model_row *row = &rows[i];
         struct db_value *v = values + i * width;
 
-        v[ID] = db_text_value(row->key);
-        v[MESSAGE] = db_uuid(row->message_id);
-        v[STATE] = db_text_value(row->state);
+        fixed_values(&rows[i], v);
         if (nfields > 0)
-            memcpy(v + FIXED, row->fields, nfields * sizeof(*v));
-        if (update)
-            v[FIXED + nfields] = db_uuid(row->read_id);
+            memcpy(v + FIXED, rows[i].fields, nfields * sizeof(*v));
     }
     return values;
 }
@@ -170,7 +319,7 @@ static enum status write_removed(const struct read_model_table *table,
     return status;
 }
 
-enum status read_model_table_write(const struct read_model_table *table,
+enum status read_model_table_write(struct read_model_table *table,
                                    struct db *db, enum read_model_write what,
                                    const struct read_model_row *rows,
                                    size_t count, struct arena *arena,
@@ -184,15 +333,13 @@ enum status read_model_table_write(const struct read_model_table *table,
     case READ_MODEL_DELETE:
         return write_removed(table, db, rows, count, arena, diag);
     case READ_MODEL_UPDATE:
-        return db_queue_bulk(db, DB_UPDATE, &table->update,
-                             save_values(table, true, rows, count, arena),
-                             count, 0, diag);
+        return write_updates(table, db, rows, count, arena, diag);
     case READ_MODEL_INSERT:
         break;
     }
     status = db_queue_bulk(db, DB_INSERT, &table->insert,
-                           save_values(table, false, rows, count, arena), count,
-                           0, diag);
+                           insert_values(table, rows, count, arena), count, 0,
+                           diag);
     if (status == STATUS_OK)
         status = write_epochs(table, db, rows, count, arena, diag);
     return status;
