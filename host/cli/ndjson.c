@@ -207,6 +207,7 @@ enum status ndjson_next(struct ndjson *reader, struct append_event *event,
     struct text line = TEXT_NONE;
     enum status status;
 
+    *more = false;
     do {
         status = next_line(reader, &line, more, diag);
         if (status != STATUS_OK || !*more)

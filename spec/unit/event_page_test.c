@@ -296,15 +296,17 @@ static void never_sorts(void **state)
     struct buffer plan = BUFFER_EMPTY;
 
     explain(f, SQL_EVENT_PAGE, 6, &plan);
-    assert_null(strstr(plan.data, "TEMP B-TREE"));
-    assert_non_null(strstr(plan.data, "SEARCH EVENT_STORE USING INTEGER "
-                                      "PRIMARY KEY (rowid>? AND rowid<?)"));
-    assert_non_null(strstr(plan.data, "SEARCH " OWN_TABLE " USING INTEGER "
-                                      "PRIMARY KEY (rowid>? AND rowid<?)"));
+    assert_null(strstr(buffer_text(&plan).data, "TEMP B-TREE"));
+    assert_non_null(strstr(buffer_text(&plan).data,
+                           "SEARCH EVENT_STORE USING INTEGER "
+                           "PRIMARY KEY (rowid>? AND rowid<?)"));
+    assert_non_null(strstr(buffer_text(&plan).data,
+                           "SEARCH " OWN_TABLE " USING INTEGER "
+                           "PRIMARY KEY (rowid>? AND rowid<?)"));
     buffer_clear(&plan);
     explain(f, SQL_EVENT_PAGE_AGGREGATE, 8, &plan);
-    assert_null(strstr(plan.data, "TEMP B-TREE"));
-    assert_non_null(strstr(plan.data,
+    assert_null(strstr(buffer_text(&plan).data, "TEMP B-TREE"));
+    assert_non_null(strstr(buffer_text(&plan).data,
                            "idx_EVENT_STORE_partition (partition_key=? AND "
                            "global_position>? AND global_position<?)"));
     buffer_free(&plan);

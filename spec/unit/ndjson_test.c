@@ -89,6 +89,7 @@ static struct one read_one(const char *text)
     bool more = false;
 
     one.reader = ndjson_open(one.fd, "f", PAYLOAD_LIMIT);
+    one.event = (struct append_event){.revision = -1};
     if (ndjson_next(one.reader, &one.event, &more, &diag) != STATUS_OK)
         fail_msg("%s", diag.message);
     assert_true(more);
