@@ -354,7 +354,7 @@ static void reads_a_line_that_comes_in_pieces(void **state)
     static const char *const pieces[] = {"{\"aggregate_type\":\"t\",\"aggreg",
                                          "ate_id\":\"i\",\"type\":\"e\",",
                                          "\"payload\":7}\n"};
-    struct append_event event;
+    struct append_event event = {.revision = -1};
     struct ndjson *reader;
     struct diag diag;
     int ends[2];
