@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "script/ctx.h"
 #include "script/event.h"
-#include "script/handler_code.h"
+#include "script/handler_run.h"
 #include "script/int64.h"
 #include "script/json_codec.h"
 #include "script/lua_call.h"
@@ -12,179 +12,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-
-enum entry {
-    ENTRY_KEYS,
-    ENTRY_INITIAL,
-    ENTRY_DECODE,
-    ENTRY_APPLY_STATE,
-    ENTRY_APPLY,
-    ENTRY_ENCODE,
-    ENTRY_COUNT
-};
-
-_Static_assert(ENTRY_COUNT == 6, "handler_code.entries has one for each");
-
-/* What one protected call works on. */
-struct job {
-    struct handler_code *code;
-    const struct handler_call *call;
-    struct failure *failure;
-    bool failed; /* *failure is set: not by a raise, but by a wrong result */
-    size_t slot;
-    struct text json;
-    enum handler_outcome outcome;
-    handler_key_fn emit;
-    void *arg;
-    struct buffer *out;
-    struct db_value *fields;
-    struct arena *arena;
-};
-
-/* --- running ----------------------------------------------------------------
- */
-
-/* "handlers/x.lua:12" of the function at the stack's index. */
-static void function_where(lua_State *L, int index, char *out, size_t size)
-{
-    lua_Debug info;
-
-    lua_pushvalue(L, index);
-    if (lua_getinfo(L, ">S", &info) == 0 || *info.source != '@')
-        snprintf(out, size, "?");
-    else
-        snprintf(out, size, "%s:%d", info.source + 1, info.linedefined);
-}
-
-/* True if `message` starts with "file:line:" already. */
-static bool has_where(const char *message)
-{
-    const char *colon = strchr(message, ':');
-    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
-
-    return digits > 0 && colon[1 + digits] == ':';
-}
-
-/* The failure of a raise, in the models' words. */
-static enum status report(const struct handler_code *code,
-                          const struct lua_failure *from,
-                          struct failure *failure, struct diag *diag)
-{
-    const char *where = code->sql_where;
-
-    if (from->outcome == LUA_CALL_HOST &&
-        (from->host.status == STATUS_PERMANENT ||
-         from->host.status == STATUS_UNIQUE)) {
-        if (has_where(from->host.message))
-            where = "";
-        failure_set(failure, false,
-                    from->host.status == STATUS_UNIQUE ? "unique" : "sql",
-                    "%s%s%s", where, *where != '\0' ? ": " : "",
-                    from->host.message);
-        return STATUS_FAILED;
-    }
-    if (from->outcome == LUA_CALL_HOST && from->host.status == STATUS_FAILED) {
-        failure_set(failure, false, lua_call_class(LUA_CALL_TIMEOUT), "%s%s%s",
-                    where, *where != '\0' ? ": " : "", from->host.message);
-        return STATUS_FAILED;
-    }
-    if (from->outcome == LUA_CALL_ERROR && code->decode_failed) {
-        failure_set(failure, false, "decode", "%s", from->message);
-        return STATUS_FAILED;
-    }
-    return lua_call_report(from, failure, diag);
-}
-
-static const struct declare_code *code_of(const struct job *job)
-{
-    return &job->code->set->code[job->call->declaration->index];
-}
-
-/* Registry reference of the function an entry is about. */
-static int subject_of(const struct job *job, enum entry entry)
-{
-    const struct declaration *d = job->call->declaration;
-    int64_t at;
-
-    if (entry == ENTRY_KEYS)
-        return code_of(job)->key;
-    if (entry == ENTRY_INITIAL)
-        return code_of(job)->initial;
-    at = map_get(&job->code->types[d->index], job->call->message->type);
-    return at == MAP_ABSENT ? LUA_NOREF : code_of(job)->handlers[at];
-}
-
-/* A reason that names no line gets the one where its function begins. */
-static void add_where(const struct job *job, enum entry entry)
-{
-    lua_State *L = job->code->L;
-    const struct declaration *d = job->call->declaration;
-    char where[LIMITS_TEXT_SIZE], class[32];
-    const char *text = strstr(job->failure->reason, ": ");
-    size_t len = text != NULL ? (size_t)(text - job->failure->reason) : 0;
-
-    if (text == NULL || len >= sizeof(class) || has_where(text + 2))
-        return;
-    memcpy(class, job->failure->reason, len);
-    class[len] = '\0';
-    lua_rawgeti(L, LUA_REGISTRYINDEX, subject_of(job, entry));
-    if (lua_isfunction(L, -1))
-        function_where(L, lua_gettop(L), where, sizeof(where));
-    else
-        snprintf(where, sizeof(where), "%s:%d", d->file, d->line);
-    lua_pop(L, 1);
-    failure_set(job->failure, job->failure->permanent, class, "%s: %s", where,
-                text + 2);
-}
-
-/* The same message gives the same numbers, whenever it is applied. */
-static uint64_t seed_of(const struct message *message)
-{
-    uint64_t seed;
-
-    memcpy(&seed, message->id.bytes + 8, sizeof(seed));
-    return seed;
-}
-
-/* Runs one of the entry functions on the job. */
-static enum status run(struct handler_code *code, enum entry entry,
-                       struct job *job, struct diag *diag)
-{
-    struct lua_failure failure;
-    enum lua_outcome outcome;
-    enum status status;
-
-    assert(code->call == NULL);
-    job->code = code;
-    code->call = job->call;
-    code->event = code->context = NULL;
-    code->decode_failed = false;
-    code->sql_where[0] = '\0';
-    script_state_seed(code->state, seed_of(job->call->message));
-    lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);
-    lua_pushlightuserdata(code->L, job);
-    outcome = lua_call_protected(code->L, 1, 0, &failure);
-    code->call = NULL;
-    if (code->rows != NULL)
-        handler_code_close_rows(code);
-    if (job->call->sql != NULL)
-        handler_sql_deadline(job->call->sql, 0);
-    if (outcome == LUA_CALL_OK && !job->failed)
-        return STATUS_OK;
-    status = outcome == LUA_CALL_OK
-                 ? STATUS_FAILED
-                 : report(code, &failure, job->failure, diag);
-    if (status == STATUS_FAILED)
-        add_where(job, entry);
-    return status;
-}
-
-/* Ends an entry with a failure of its own making. */
-static int fail_with(struct job *job)
-{
-    job->failed = true;
-    return 0;
-}
 
 /* --- keys -------------------------------------------------------------------
  */
@@ -233,11 +60,11 @@ static bool is_repeated(lua_State *L, int first, int index)
 /* Nothing raises once the first key is told. */
 static int enter_keys(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
+    struct handler_job *job = lua_touserdata(L, 1);
     char where[LIMITS_TEXT_SIZE];
     const int first = 3;
 
-    lua_rawgeti(L, LUA_REGISTRYINDEX, code_of(job)->key);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->key);
     lua_pushvalue(L, 2);
     event_push(job->code, L);
     lua_call(L, 1, LUA_MULTRET);
@@ -246,12 +73,12 @@ static int enter_keys(lua_State *L)
 
         if (wrong == NULL)
             continue;
-        function_where(L, 2, where, sizeof(where));
+        handler_run_where(L, 2, where, sizeof(where));
         failure_set(job->failure, false, "key",
                     "%s: the key function returned %s%s; a key is text of 1 "
                     "to 255 characters or an integer",
                     where, strchr(wrong, ' ') != NULL ? "" : "a ", wrong);
-        return fail_with(job);
+        return handler_run_fail(job);
     }
     for (int i = first; i <= lua_gettop(L); i++) {
         struct text key;
@@ -268,7 +95,7 @@ static enum status handler_keys(void *self, const struct handler_call *call,
                                 handler_key_fn emit, void *arg,
                                 struct failure *failure)
 {
-    struct job job = {
+    struct handler_job job = {
         .call = call,
         .failure = failure,
         .emit = emit,
@@ -276,7 +103,7 @@ static enum status handler_keys(void *self, const struct handler_call *call,
     };
 
     if (call->declaration->own_key)
-        return run(self, ENTRY_KEYS, &job, NULL);
+        return handler_run(self, ENTRY_KEYS, &job, NULL);
     if (call->message->key.data != NULL)
         emit(arg, call->message->key);
     return STATUS_OK;
@@ -286,7 +113,7 @@ static enum status handler_keys(void *self, const struct handler_call *call,
  */
 
 /* Puts the table at the top into the slot. */
-static void fill_slot(lua_State *L, const struct job *job)
+static void fill_slot(lua_State *L, const struct handler_job *job)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
     lua_insert(L, -2);
@@ -296,8 +123,8 @@ static void fill_slot(lua_State *L, const struct job *job)
 
 static int enter_initial(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
-    int initial = code_of(job)->initial;
+    struct handler_job *job = lua_touserdata(L, 1);
+    int initial = handler_run_code(job)->initial;
     char where[LIMITS_TEXT_SIZE], shown[128];
 
     if (initial == LUA_NOREF) {
@@ -312,11 +139,11 @@ static int enter_initial(lua_State *L)
     lua_call(L, 1, 1);
     if (!lua_istable(L, -1)) {
         value_describe(L, -1, shown, sizeof(shown));
-        function_where(L, 2, where, sizeof(where));
+        handler_run_where(L, 2, where, sizeof(where));
         failure_set(job->failure, false, "state",
                     "%s: initial returned %s; it must return a table", where,
                     shown);
-        return fail_with(job);
+        return handler_run_fail(job);
     }
     fill_slot(L, job);
     return 0;
@@ -326,25 +153,25 @@ static enum status handler_state_initial(void *self,
                                          const struct handler_call *call,
                                          size_t slot, struct failure *failure)
 {
-    struct job job = {.call = call, .failure = failure, .slot = slot};
+    struct handler_job job = {.call = call, .failure = failure, .slot = slot};
 
-    return run(self, ENTRY_INITIAL, &job, NULL);
+    return handler_run(self, ENTRY_INITIAL, &job, NULL);
 }
 
 static int enter_decode(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
+    struct handler_job *job = lua_touserdata(L, 1);
     struct diag diag;
 
     if (json_codec_decode(L, job->json, "state", &diag) != STATUS_OK) {
         failure_set(job->failure, false, "decode", "the stored %s",
                     diag.message);
-        return fail_with(job);
+        return handler_run_fail(job);
     }
     if (!lua_istable(L, -1)) {
         failure_set(job->failure, false, "decode",
                     "the stored state is no JSON object");
-        return fail_with(job);
+        return handler_run_fail(job);
     }
     fill_slot(L, job);
     return 0;
@@ -355,21 +182,21 @@ static enum status handler_state_decode(void *self,
                                         size_t slot, struct text json,
                                         struct failure *failure)
 {
-    struct job job = {
+    struct handler_job job = {
         .call = call,
         .failure = failure,
         .slot = slot,
         .json = json,
     };
 
-    return run(self, ENTRY_DECODE, &job, NULL);
+    return handler_run(self, ENTRY_DECODE, &job, NULL);
 }
 
 /* --- apply -------------------------------------------------------------------
  */
 
 /* Pushes the handler of the message's type. */
-static void push_handler(lua_State *L, const struct job *job)
+static void push_handler(lua_State *L, const struct handler_job *job)
 {
     const struct declaration *d = job->call->declaration;
     int64_t at = map_get(&job->code->types[d->index], job->call->message->type);
@@ -377,11 +204,11 @@ static void push_handler(lua_State *L, const struct job *job)
     if (at == MAP_ABSENT)
         luaL_error(L, "%s \"%s\" has no handler for this type of message",
                    declaration_kind_word(d->kind), d->name);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, code_of(job)->handlers[at]);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->handlers[at]);
 }
 
 /* Judges what the handler gave, which lies at the top. */
-static int take_result(lua_State *L, struct job *job)
+static int take_result(lua_State *L, struct handler_job *job)
 {
     char where[LIMITS_TEXT_SIZE], shown[128];
 
@@ -404,17 +231,17 @@ static int take_result(lua_State *L, struct job *job)
     }
     value_describe(L, -1, shown, sizeof(shown));
     push_handler(L, job);
-    function_where(L, lua_gettop(L), where, sizeof(where));
+    handler_run_where(L, lua_gettop(L), where, sizeof(where));
     failure_set(job->failure, false, "state",
                 "%s: the handler returned %s; return nothing, a table or "
                 "moontide.delete",
                 where, shown);
-    return fail_with(job);
+    return handler_run_fail(job);
 }
 
 static int enter_apply_state(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
+    struct handler_job *job = lua_touserdata(L, 1);
 
     push_handler(L, job);
     lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
@@ -428,7 +255,7 @@ static int enter_apply_state(lua_State *L)
 
 static int enter_apply(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
+    struct handler_job *job = lua_touserdata(L, 1);
 
     push_handler(L, job);
     event_push(job->code, L);
@@ -461,12 +288,12 @@ handler_apply_state(void *self, const struct handler_call *call, size_t slot,
                     enum handler_outcome *outcome, struct failure *failure,
                     struct diag *diag)
 {
-    struct job job = {.call = call, .failure = failure, .slot = slot};
+    struct handler_job job = {.call = call, .failure = failure, .slot = slot};
     enum status status;
 
     if (fails_as_asked(self, call, failure))
         return STATUS_FAILED;
-    status = run(self, ENTRY_APPLY_STATE, &job, diag);
+    status = handler_run(self, ENTRY_APPLY_STATE, &job, diag);
     *outcome = job.outcome;
     return status;
 }
@@ -474,11 +301,11 @@ handler_apply_state(void *self, const struct handler_call *call, size_t slot,
 static enum status handler_apply(void *self, const struct handler_call *call,
                                  struct failure *failure, struct diag *diag)
 {
-    struct job job = {.call = call, .failure = failure};
+    struct handler_job job = {.call = call, .failure = failure};
 
     if (fails_as_asked(self, call, failure))
         return STATUS_FAILED;
-    return run(self, ENTRY_APPLY, &job, diag);
+    return handler_run(self, ENTRY_APPLY, &job, diag);
 }
 
 /* --- encode -----------------------------------------------------------------
@@ -486,7 +313,7 @@ static enum status handler_apply(void *self, const struct handler_call *call,
 
 static int enter_encode(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
+    struct handler_job *job = lua_touserdata(L, 1);
     const struct declaration *d = job->call->declaration;
     size_t from = job->out->len;
     struct diag diag;
@@ -497,13 +324,13 @@ static int enter_encode(lua_State *L)
     state = lua_gettop(L);
     if (json_codec_encode(L, state, "state", job->out, &diag) != STATUS_OK) {
         failure_set(job->failure, false, "state", "%s", diag.message);
-        return fail_with(job);
+        return handler_run_fail(job);
     }
     if ((int64_t)(job->out->len - from) > job->code->payload) {
         failure_set(job->failure, false, "limit",
                     "the state has %zu bytes; limits.payload allows %lld",
                     job->out->len - from, (long long)job->code->payload);
-        return fail_with(job);
+        return handler_run_fail(job);
     }
     for (size_t i = 0; i < d->nfields; i++) {
         lua_pushstring(L, d->fields[i].name);
@@ -511,7 +338,7 @@ static int enter_encode(lua_State *L)
         if (value_field(L, state + 1, &d->fields[i], job->arena,
                         &job->fields[i], &diag) != STATUS_OK) {
             failure_set(job->failure, false, "state", "%s", diag.message);
-            return fail_with(job);
+            return handler_run_fail(job);
         }
         lua_pop(L, 1);
     }
@@ -523,7 +350,7 @@ handler_state_encode(void *self, const struct handler_call *call, size_t slot,
                      struct buffer *json, struct db_value *fields,
                      struct arena *arena, struct failure *failure)
 {
-    struct job job = {
+    struct handler_job job = {
         .call = call,
         .failure = failure,
         .slot = slot,
@@ -532,7 +359,7 @@ handler_state_encode(void *self, const struct handler_call *call, size_t slot,
         .arena = arena,
     };
     size_t from = json->len;
-    enum status status = run(self, ENTRY_ENCODE, &job, NULL);
+    enum status status = handler_run(self, ENTRY_ENCODE, &job, NULL);
 
     if (status != STATUS_OK && json->data != NULL) {
         json->len = from; /* a raise may have left a part */

@@ -1,0 +1,148 @@
+#include "script/handler_run.h"
+
+#include "script/lua_call.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* "handlers/x.lua:12" of the function at the stack's index. */
+void handler_run_where(lua_State *L, int index, char *out, size_t size)
+{
+    lua_Debug info;
+
+    lua_pushvalue(L, index);
+    if (lua_getinfo(L, ">S", &info) == 0 || *info.source != '@')
+        snprintf(out, size, "?");
+    else
+        snprintf(out, size, "%s:%d", info.source + 1, info.linedefined);
+}
+
+/* True if `message` starts with "file:line:" already. */
+static bool has_where(const char *message)
+{
+    const char *colon = strchr(message, ':');
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+
+    return digits > 0 && colon[1 + digits] == ':';
+}
+
+/* The failure of a raise, in the models' words. */
+static enum status report(const struct handler_code *code,
+                          const struct lua_failure *from,
+                          struct failure *failure, struct diag *diag)
+{
+    const char *where = code->sql_where;
+
+    if (from->outcome == LUA_CALL_HOST &&
+        (from->host.status == STATUS_PERMANENT ||
+         from->host.status == STATUS_UNIQUE)) {
+        if (has_where(from->host.message))
+            where = "";
+        failure_set(failure, false,
+                    from->host.status == STATUS_UNIQUE ? "unique" : "sql",
+                    "%s%s%s", where, *where != '\0' ? ": " : "",
+                    from->host.message);
+        return STATUS_FAILED;
+    }
+    if (from->outcome == LUA_CALL_HOST && from->host.status == STATUS_FAILED) {
+        failure_set(failure, false, lua_call_class(LUA_CALL_TIMEOUT), "%s%s%s",
+                    where, *where != '\0' ? ": " : "", from->host.message);
+        return STATUS_FAILED;
+    }
+    if (from->outcome == LUA_CALL_ERROR && code->decode_failed) {
+        failure_set(failure, false, "decode", "%s", from->message);
+        return STATUS_FAILED;
+    }
+    return lua_call_report(from, failure, diag);
+}
+
+const struct declare_code *handler_run_code(const struct handler_job *job)
+{
+    return &job->code->set->code[job->call->declaration->index];
+}
+
+/* Registry reference of the function an entry is about. */
+static int subject_of(const struct handler_job *job, enum handler_entry entry)
+{
+    const struct declaration *d = job->call->declaration;
+    int64_t at;
+
+    if (entry == ENTRY_KEYS)
+        return handler_run_code(job)->key;
+    if (entry == ENTRY_INITIAL)
+        return handler_run_code(job)->initial;
+    at = map_get(&job->code->types[d->index], job->call->message->type);
+    return at == MAP_ABSENT ? LUA_NOREF : handler_run_code(job)->handlers[at];
+}
+
+/* A reason that names no line gets the one where its function begins. */
+static void add_where(const struct handler_job *job, enum handler_entry entry)
+{
+    lua_State *L = job->code->L;
+    const struct declaration *d = job->call->declaration;
+    char where[LIMITS_TEXT_SIZE], class[32];
+    const char *text = strstr(job->failure->reason, ": ");
+    size_t len = text != NULL ? (size_t)(text - job->failure->reason) : 0;
+
+    if (text == NULL || len >= sizeof(class) || has_where(text + 2))
+        return;
+    memcpy(class, job->failure->reason, len);
+    class[len] = '\0';
+    lua_rawgeti(L, LUA_REGISTRYINDEX, subject_of(job, entry));
+    if (lua_isfunction(L, -1))
+        handler_run_where(L, lua_gettop(L), where, sizeof(where));
+    else
+        snprintf(where, sizeof(where), "%s:%d", d->file, d->line);
+    lua_pop(L, 1);
+    failure_set(job->failure, job->failure->permanent, class, "%s: %s", where,
+                text + 2);
+}
+
+/* The same message gives the same numbers, whenever it is applied. */
+static uint64_t seed_of(const struct message *message)
+{
+    uint64_t seed;
+
+    memcpy(&seed, message->id.bytes + 8, sizeof(seed));
+    return seed;
+}
+
+/* Runs one of the entry functions on the job. */
+enum status handler_run(struct handler_code *code, enum handler_entry entry,
+                        struct handler_job *job, struct diag *diag)
+{
+    struct lua_failure failure;
+    enum lua_outcome outcome;
+    enum status status;
+
+    assert(code->call == NULL);
+    job->code = code;
+    code->call = job->call;
+    code->event = code->context = NULL;
+    code->decode_failed = false;
+    code->sql_where[0] = '\0';
+    script_state_seed(code->state, seed_of(job->call->message));
+    lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);
+    lua_pushlightuserdata(code->L, job);
+    outcome = lua_call_protected(code->L, 1, 0, &failure);
+    code->call = NULL;
+    if (code->rows != NULL)
+        handler_code_close_rows(code);
+    if (job->call->sql != NULL)
+        handler_sql_deadline(job->call->sql, 0);
+    if (outcome == LUA_CALL_OK && !job->failed)
+        return STATUS_OK;
+    status = outcome == LUA_CALL_OK
+                 ? STATUS_FAILED
+                 : report(code, &failure, job->failure, diag);
+    if (status == STATUS_FAILED)
+        add_where(job, entry);
+    return status;
+}
+
+/* Ends an entry with a failure of its own making. */
+int handler_run_fail(struct handler_job *job)
+{
+    job->failed = true;
+    return 0;
+}

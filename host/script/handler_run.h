@@ -1,0 +1,53 @@
+/*
+ * Handler run -- one protected call of user code on behalf of a model: sets
+ * up what event and ctx show, calls, and turns what went wrong into a failure
+ * that names a script's line. script/handler_call.c says what is called.
+ */
+#ifndef HOST_SCRIPT_HANDLER_RUN_H
+#define HOST_SCRIPT_HANDLER_RUN_H
+
+#include "script/handler_code.h"
+
+enum handler_entry {
+    ENTRY_KEYS,
+    ENTRY_INITIAL,
+    ENTRY_DECODE,
+    ENTRY_APPLY_STATE,
+    ENTRY_APPLY,
+    ENTRY_ENCODE,
+    ENTRY_COUNT
+};
+
+_Static_assert(ENTRY_COUNT == 6, "handler_code.entries has one for each");
+
+/** What one protected call works on. */
+struct handler_job {
+    struct handler_code *code;
+    const struct handler_call *call;
+    struct failure *failure;
+    bool failed; /* *failure is set: not by a raise, but by a wrong result */
+    size_t slot;
+    struct text json;
+    enum handler_outcome outcome;
+    handler_key_fn emit;
+    void *arg;
+    struct buffer *out;
+    struct db_value *fields;
+    struct arena *arena;
+};
+
+/** Runs the entry function (code->entries) on the job. OK; FAILED with
+ * *job->failure; anything else is the database's, in `diag`. */
+enum status handler_run(struct handler_code *code, enum handler_entry entry,
+                        struct handler_job *job, struct diag *diag) MUST_CHECK;
+
+/** From an entry function: the job has set its failure. */
+int handler_run_fail(struct handler_job *job);
+
+/** The user's functions of the job's declaration. */
+const struct declare_code *handler_run_code(const struct handler_job *job);
+
+/** "handlers/x.lua:12", where the function at the stack's index begins. */
+void handler_run_where(lua_State *L, int index, char *out, size_t size);
+
+#endif
