@@ -55,6 +55,17 @@ static void write_texts(struct buffer *out, const struct text *texts,
     buffer_append_char(out, ']');
 }
 
+static void write_words(struct buffer *out, const char *const *words)
+{
+    buffer_append_char(out, '[');
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        json_write_string(out, text_of(words[i]));
+    }
+    buffer_append_char(out, ']');
+}
+
 static void write_field(struct buffer *out,
                         const struct declaration_field *field)
 {
@@ -67,6 +78,10 @@ static void write_field(struct buffer *out,
     json_write_string(out, text_of(field->name));
     json_write_key(out, &first, "type");
     json_write_string(out, buffer_text(&type));
+    if (field->values != NULL) {
+        json_write_key(out, &first, "values");
+        write_words(out, field->values);
+    }
     json_write_key(out, &first, "unique");
     buffer_append_string(out, field->unique ? "true" : "false");
     json_write_key(out, &first, "optional");
@@ -161,6 +176,12 @@ static void print_fields(struct buffer *out,
 
         buffer_printf(out, "%s%s ", i > 0 ? ", " : ": ", field->name);
         write_field_type(field, out);
+        for (size_t j = 0; field->values != NULL && field->values[j] != NULL;
+             j++) {
+            buffer_append_string(out, j > 0 ? ", " : "(");
+            output_safe(out, text_of(field->values[j]));
+        }
+        buffer_append_string(out, field->values != NULL ? ")" : "");
         buffer_append_string(out, field->unique ? " unique" : "");
         buffer_append_string(out, field->optional ? " optional" : "");
     }

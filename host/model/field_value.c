@@ -1,5 +1,6 @@
 #include "model/field_value.h"
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -107,6 +108,20 @@ static bool is_word(const char *const *words, struct text text)
     return false;
 }
 
+const char *field_value_words(const struct declaration_field *field,
+                              struct arena *arena)
+{
+    struct buffer list = BUFFER_EMPTY;
+    const char *copy;
+
+    buffer_append_string(&list, "one of ");
+    for (size_t i = 0; field->values[i] != NULL; i++)
+        buffer_printf(&list, "%s%s", i > 0 ? ", " : "", field->values[i]);
+    copy = arena_string(arena, buffer_text(&list));
+    buffer_free(&list);
+    return copy;
+}
+
 /* 12:00:00.500 as 12:00:00.5: one text for one time. */
 static struct text trim_time(struct text text)
 {
@@ -157,9 +172,10 @@ bool field_value_from_text(const struct declaration_field *field,
         return false;
     switch (field->type) {
     case FIELD_ENUM:
-        *wants = "one of the enum's words";
-        if (!is_word(field->values, text))
+        if (!is_word(field->values, text)) {
+            *wants = field_value_words(field, arena);
             return false;
+        }
         break;
     case FIELD_DECIMAL:
         *wants = "a decimal as a string";

@@ -20,6 +20,10 @@ bool field_value_from_text(const struct declaration_field *field,
                            struct text text, struct arena *arena,
                            struct db_value *value, const char **wants);
 
+/** What an enum takes, "one of open, closed", in the arena. */
+const char *field_value_words(const struct declaration_field *field,
+                              struct arena *arena);
+
 /** The same for every type: numbers and booleans are read from the text.
  * INVALID says what the field takes. */
 enum status field_value_parse(const struct declaration_field *field,

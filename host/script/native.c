@@ -70,18 +70,30 @@ static int native_bytes(lua_State *L)
     return 1;
 }
 
-/* where(level) -> file, line; nothing for a C function */
+/* where(level) -> file, line that runs; where(function) -> file, line where it
+ * starts; nothing for a C function */
 static int native_where(lua_State *L)
 {
-    int level = (int)luaL_checkinteger(L, 1);
     lua_Debug frame;
+    int line;
 
-    if (lua_getstack(L, level, &frame) == 0 ||
-        lua_getinfo(L, "Sl", &frame) == 0 || frame.currentline <= 0)
+    if (lua_isfunction(L, 1)) {
+        lua_pushvalue(L, 1);
+        lua_getinfo(L, ">S", &frame);
+        line = frame.linedefined;
+    } else {
+        int level = (int)luaL_checkinteger(L, 1);
+
+        if (lua_getstack(L, level, &frame) == 0 ||
+            lua_getinfo(L, "Sl", &frame) == 0)
+            return 0;
+        line = frame.currentline;
+    }
+    if (line <= 0)
         return 0;
     lua_pushstring(L,
                    *frame.source == '@' ? frame.source + 1 : frame.short_src);
-    lua_pushinteger(L, frame.currentline);
+    lua_pushinteger(L, line);
     return 2;
 }
 

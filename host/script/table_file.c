@@ -201,6 +201,26 @@ static int env_env(lua_State *L)
     return 1;
 }
 
+/* Reading a global that is not there: what people reach for gets the way. */
+static int env_unknown(lua_State *L)
+{
+    const char *name = lua_tostring(L, 2);
+
+    if (name != NULL && strcmp(name, "os") == 0)
+        return luaL_error(L,
+                          "the configuration has no `os`; env \"NAME\" gives "
+                          "an environment variable, env(\"NAME\", \"other\") "
+                          "one with a default");
+    if (name != NULL &&
+        (strcmp(name, "io") == 0 || strcmp(name, "require") == 0 ||
+         strcmp(name, "dofile") == 0))
+        return luaL_error(L,
+                          "the configuration has no `%s`; file \"NAME\" gives "
+                          "the content of a file",
+                          name);
+    return 0;
+}
+
 /* file(path) -> its content, a newline at the end cut off */
 static int env_file(lua_State *L)
 {
@@ -240,6 +260,10 @@ static int step_run(lua_State *L)
     lua_pushstring(L, run->folder);
     lua_pushcclosure(L, env_file, 1);
     lua_setfield(L, -2, "file");
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, env_unknown);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
     lua_setfenv(L, -2);
     lua_call(L, 0, 1);
     if (!lua_istable(L, -1))

@@ -178,9 +178,10 @@ static enum status string_field(lua_State *L, int index,
 }
 
 /* What the type wants to see, for the message. */
-static const char *wanted(enum field_type type)
+static const char *wanted(const struct declaration_field *field,
+                          struct arena *arena)
 {
-    switch (type) {
+    switch (field->type) {
     case FIELD_INTEGER:
         return "an integer";
     case FIELD_DOUBLE:
@@ -191,6 +192,8 @@ static const char *wanted(enum field_type type)
         return "a decimal as a string";
     case FIELD_BYTES:
         return "bytes as base64 text";
+    case FIELD_ENUM:
+        return field_value_words(field, arena);
     default:
         return "a string";
     }
@@ -210,7 +213,7 @@ enum status value_field(lua_State *L, int index,
         return diag_set(diag, STATUS_INVALID,
                         "field %s: missing; expected %s (or declare it with "
                         "optional = true)",
-                        field->name, wanted(field->type));
+                        field->name, wanted(field, arena));
     }
     switch (field->type) {
     case FIELD_INTEGER:
@@ -230,7 +233,7 @@ enum status value_field(lua_State *L, int index,
             break;
         return string_field(L, index, field, arena, value, diag);
     }
-    return expected(L, index, field, wanted(field->type), diag);
+    return expected(L, index, field, wanted(field, arena), diag);
 }
 
 /* --- results -------------------------------------------------------------- */

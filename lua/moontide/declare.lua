@@ -41,6 +41,28 @@ local function place(level)
   return file or "?", line or 0
 end
 
+--- Where the first function of a declaration's table stands. A call in `return
+-- moontide.projection { ... }` has no line of its own to show: it is gone by then.
+local function place_of_table(spec)
+  local file, first
+  local function look(value)
+    if type(value) ~= "function" then return end
+    local where, line = native.where(value)
+    if where and (file == nil or where == file and line < first) then
+      file, first = where, line
+    end
+  end
+  for _, value in pairs(spec) do
+    look(value)
+    if type(value) == "table" then
+      for _, inner in pairs(value) do
+        look(inner)
+      end
+    end
+  end
+  return file, first
+end
+
 local function is_text(value, max)
   local characters = type(value) == "string" and native.characters(value)
   return characters and characters >= 1 and characters <= max and not value:find("%z")
@@ -175,7 +197,12 @@ local function is_identifier(value)
   return type(value) == "string" and #value <= IDENTIFIER_MAX and value:find("^[A-Za-z_][A-Za-z0-9_]*$") ~= nil
 end
 
-local RESERVED = { read_model_id = true, message_id = true, state = true }
+local RESERVED = {
+  read_model_id = "every query table has a column of that name already",
+  message_id = "every query table has a column of that name already",
+  state = "every query table has a column of that name already",
+  key = "key is what `moontide read` calls the read model's own key; take another name",
+}
 
 local function take_fields(d, fields)
   if fields == nil then
@@ -190,7 +217,7 @@ local function take_fields(d, fields)
       fail(d, "fields: %s is no column name (letters, digits and _, not first a digit, at most %d)",
         type(field) == "string" and describe(field) or "[" .. tostring(field) .. "]", IDENTIFIER_MAX)
     elseif RESERVED[field:lower()] then
-      fail(d, "fields.%s: every query table has a column of that name already", field)
+      fail(d, "fields.%s: %s", field, RESERVED[field:lower()])
     elseif seen[field:lower()] then
       fail(d, "fields.%s and fields.%s are one column to a database", seen[field:lower()], field)
     elseif not types.is(t) then
@@ -241,8 +268,13 @@ end
 
 local function check_name(kind, declared, file, line)
   if not is_text(declared, NAME_MAX) or declared:find("%c") then
-    error(("%s:%d: moontide.%s takes a name of 1 to %d characters, as in moontide.%s \"orders\" { ... }"):format(
-      file, line, kind, NAME_MAX, kind), 0)
+    if line == 0 and type(declared) == "table" then
+      local found, first = place_of_table(declared)
+      file, line = found or file, first or line
+    end
+    local where = line > 0 and ("%s:%d: "):format(file, line) or ""
+    error(("%smoontide.%s takes a name of 1 to %d characters before its table, as in moontide.%s \"orders\" { ... }"):format(
+      where, kind, NAME_MAX, kind), 0)
   end
 end
 
@@ -305,6 +337,31 @@ end
 local returned = {} -- declaration -> true
 local ordered = {} -- in the order of files and of their lists
 
+local checked = 0 -- how many of `made` belong to files that were collected
+
+--- A declaration that the file made and did not return, if there is one.
+local function left_out()
+  for index = checked + 1, #made do
+    if not returned[made[index]] then
+      return made[index]
+    end
+  end
+end
+
+--- Raises for a file that gives no declaration: it left one out, or it is a
+-- module that lies in the wrong folder.
+local function fail_file(file, message)
+  local d = left_out()
+  if d and not known[d] then
+    error(('%s:%d: moontide.%s "%s" has no table after its name'):format(d.file, d.line, d.kind, d.name), 0)
+  elseif d then
+    fail(d, "is made here but not returned from the file; add it to what the file returns")
+  end
+  local folder, base = file:match "^(.*/)([^/]*)$"
+  error(("%s:1: %s; a module for require belongs into a folder below, such as %slib/%s"):format(
+    file, message, folder or "", base or file), 0)
+end
+
 local function take(file, value, path, depth)
   if known[value] then
     if not returned[value] then
@@ -315,11 +372,10 @@ local function take(file, value, path, depth)
   end
   local tag = type(value) == "table" and getmetatable(value)
   if type(value) ~= "table" or (tag and tag ~= "moontide.array") or depth > 16 then
-    local hint = ""
-    if type(value) == "function" then
-      hint = '; a name without a table after it? moontide.projection "orders" { ... }'
+    if type(value) ~= "table" then
+      fail_file(file, ("%s is %s, not a declaration"):format(path, describe(value)))
     end
-    error(("%s:1: %s is %s, not a declaration%s"):format(file, path, describe(value), hint), 0)
+    error(("%s:1: %s is %s, not a declaration"):format(file, path, describe(value)), 0)
   end
   local count = 0
   for _ in pairs(value) do
@@ -327,7 +383,7 @@ local function take(file, value, path, depth)
   end
   for index = 1, count do
     if value[index] == nil then
-      error(("%s:1: %s must be a plain list of declarations"):format(file, path), 0)
+      fail_file(file, path .. " must be a plain list of declarations")
     end
     take(file, value[index], ("%s[%d]"):format(path, index), depth + 1)
   end
@@ -337,15 +393,16 @@ end
 function declare.collect(file, ...)
   local count = select("#", ...)
   if count == 0 or (count == 1 and (...) == nil) then
-    error(file .. ":1: returns nothing; a file of the scripts folder returns its declaration or a list of them", 0)
+    fail_file(file, "returns nothing, and a file of the scripts folder returns its declaration or a list of them")
   elseif count > 1 then
     error(file .. ":1: returns several values; put the declarations into one list", 0)
   end
   local before = #ordered
   take(file, (...), "what it returns", 0)
   if #ordered == before and not known[(...)] then
-    error(file .. ":1: returns no declaration", 0)
+    fail_file(file, "returns no declaration")
   end
+  checked = #made
 end
 
 --- finish() -> the declarations in order; raises for one that was left out

@@ -2,10 +2,15 @@
 -- a plain LuaJIT alike.
 local name, native = ...
 if type(native) ~= "table" then
+  -- Another Lua would load the core all the same, and crash in it.
+  if not jit then
+    error("moontide needs LuaJIT: run `moontide test` or `busted --lua=luajit`", 0)
+  end
   native = require "moontide.core"
 end
 assert(name)
 local declare = require "moontide.declare"
+local strict = require "moontide.strict"
 local types = require "moontide.types"
 
 local moontide = {
@@ -79,4 +84,5 @@ function moontide.event(event_type, payload, options)
   return event
 end
 
-return moontide
+--- A name that is not there is a slip of the pen: it raises where it is used.
+return strict(moontide, "moontide")

@@ -6,8 +6,8 @@
 --   host:run()
 --   assert.same({ balance = 0, iban = "X" }, host:read("account-summary", "A-1"))
 --   host:close()
+local moontide = require "moontide" -- first: it refuses a Lua that is none of ours
 local core = require "moontide.core"
-local moontide = require "moontide"
 
 local testing = {}
 local Host = {}
@@ -48,7 +48,7 @@ local function configuration(folder)
   local source = handle:read "*a"
   handle:close()
   local chunk = assert(loadstring(source, "@" .. path))
-  setfenv(chunk, {
+  setfenv(chunk, setmetatable({
     env = function(name, default)
       local value = os.getenv(name)
       if value == nil then return default end
@@ -60,7 +60,11 @@ local function configuration(folder)
       file:close()
       return (text:gsub("\n$", ""))
     end,
-  })
+  }, {
+    __index = function(_, key)
+      if key == "os" then error('the configuration has no `os`; env "NAME" gives an environment variable', 2) end
+    end,
+  }))
   return chunk()
 end
 

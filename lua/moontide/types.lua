@@ -5,6 +5,7 @@ if type(native) ~= "table" then
   native = require "moontide.core"
 end
 assert(name)
+local strict = require "moontide.strict"
 
 local TEXT_MAX = 255 -- characters of a text column
 local PRECISION_MAX, SCALE_MAX = 65, 30 -- what every dialect but SQLite holds
@@ -156,4 +157,11 @@ function types.is(value)
   return made[value] == true
 end
 
-return types
+-- What other languages call them.
+local ELSEWHERE = {
+  string = "text", varchar = "text", int = "integer", long = "integer", bigint = "integer", number = "double",
+  float = "double", bool = "boolean", datetime = "timestamp", array = "list", map = "record", object = "record",
+  table = "record", blob = "bytes", binary = "bytes", numeric = "decimal", money = "decimal",
+}
+
+return strict(types, "moontide.types", ELSEWHERE)

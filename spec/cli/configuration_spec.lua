@@ -155,6 +155,13 @@ describe("the configuration", function()
     end
   end)
 
+  it("that reaches for os or io is told what there is instead, and where", function()
+    app:write("moontide.conf.lua", 'return {\n  database = os.getenv "URL",\n}')
+    refused("moontide.conf.lua:2:", 'env "NAME" gives an environment variable')
+    app:write("moontide.conf.lua", 'return { database = io.open("url"):read() }')
+    refused("moontide.conf.lua:1:", 'file "NAME" gives the content of a file')
+  end)
+
   it("takes values from the environment and from files", function()
     app:write("secrets/url", "sqlite:secret.db\n")
     app:write("moontide.conf.lua", [[return { database = file "secrets/url", batch = env("N", "7") + 0 }]])

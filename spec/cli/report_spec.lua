@@ -251,6 +251,21 @@ return moontide.projection "p" { fields = { a = moontide.types.txt() }, on = { t
       assert.matches("paid", app:fails(64, "read", "orders", "--where", "paid=perhaps"), 1, true)
     end)
 
+    it("names the words of an enum, as check does", function()
+      app:write("handlers/doors.lua", [[local moontide = require "moontide"
+return moontide.projection "doors" {
+  fields = { state_is = moontide.types.enum { "open", "closed" } }, on = { t = function() end },
+}]])
+      app:ok("run", "--until-idle")
+      assert.matches("field 'state_is' takes one of open, closed, not 'shut'",
+        app:fails(64, "read", "doors", "--where", "state_is=shut"), 1, true)
+      assert.matches("state_is enum(open, closed)", app:ok "check", 1, true)
+      local found = app:json "check"
+      local doors
+      for _, declaration in ipairs(found.declarations) do doors = declaration.name == "doors" and declaration or doors end
+      assert.same({ "open", "closed" }, doors.fields[1].values)
+    end)
+
     it("treats values as values", function()
       fill_and_run()
       assert.same({}, app:json("read", "orders", "--where", "customer=' OR '1'='1"))

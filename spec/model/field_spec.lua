@@ -103,6 +103,16 @@ dialect.each(function(database)
       end)
     end
 
+    it("that is an enum names its words when it meets something else", function()
+      rig = kit.new { database = database, handlers = one 't.enum { "open", "closed" }' }
+      rig.app:append { { aggregate_id = "A", payload = '{"f":"shut"}' }, { aggregate_id = "B", payload = '{"f":1}' } }
+      rig:run()
+      assert.equal(2, #rig:undelivered())
+      for _, row in ipairs(rig:undelivered()) do
+        assert.matches("expected one of open, closed, got", row.reason, 1, true)
+      end
+    end)
+
     it("is written again when it changes, and emptied when it goes", function()
       rig = kit.new { database = database, handlers = one "t.text { optional = true }" }
       for _, value in ipairs { '"a"', '"b"', "null", '"c"' } do

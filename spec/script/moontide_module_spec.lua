@@ -23,6 +23,39 @@ describe("the annotations for editors", function()
   end)
 end)
 
+describe("a name that the module does not have", function()
+  local function problem(fn)
+    local good, why = pcall(fn)
+    assert.is_false(good)
+    return why
+  end
+
+  it("is an error that names the line and the nearest name", function()
+    local why = problem(function() return moontide.projektion "x" end)
+    assert.matches('moontide_module_spec.lua:%d+: there is no moontide.projektion; did you mean "projection"%?', why)
+    why = problem(function() return moontide.types.string() end)
+    assert.matches('moontide_module_spec.lua:%d+: there is no moontide.types.string; did you mean "text"%?', why)
+    why = problem(function() return moontide.types.zzzz() end)
+    assert.matches("known are .*boolean, .*uuid", why)
+  end)
+end)
+
+describe("another Lua than LuaJIT", function()
+  it("is refused before the core is loaded into it", function()
+    for _, file in ipairs { "init", "testing" } do
+      local env = { type = type, error = error }
+      function env.require(name)
+        assert.is_nil(name:match "core$")
+        return setfenv(assert(loadfile "lua/moontide/init.lua"), env)(name)
+      end
+      local chunk = setfenv(assert(loadfile(("lua/moontide/%s.lua"):format(file))), env)
+      local good, why = pcall(chunk, "moontide")
+      assert.is_false(good)
+      assert.equal("moontide needs LuaJIT: run `moontide test` or `busted --lua=luajit`", why)
+    end
+  end)
+end)
+
 describe("moontide.json", function()
   it("keeps empty arrays, null and large integers", function()
     local text = '{"a":[],"b":{},"c":null,"d":9007199254740993,"e":0.1}'

@@ -166,6 +166,9 @@ static void every_wrong_field_is_named(void **state)
     expect_refused(ON ", fields = { State = t.text() }",
                    "projection \"p\": fields.State: every query table has a "
                    "column of that name already");
+    expect_refused(ON ", fields = { key = t.text() }",
+                   "projection \"p\": fields.key: key is what `moontide read` "
+                   "calls the read model's own key; take another name");
     expect_refused(ON ", fields = { ['a-b'] = t.text() }",
                    "projection \"p\": fields: \"a-b\" is no column name "
                    "(letters, digits and _, not first a digit, at most 63)");
@@ -189,13 +192,20 @@ static void every_wrong_field_is_named(void **state)
                    "t.enum: \"x\" is there twice");
 }
 
+#define ELSEWHERE                                                              \
+    "a module for require belongs into a folder below, such as "               \
+    "handlers/lib/x.lua"
+
 static void a_file_must_return_its_declarations(void **state)
 {
     (void)state;
     expect_error("local moontide = require 'moontide'\n"
                  "moontide.projection 'p' { " ON " }\n"
                  "return {}\n",
-                 "handlers/x.lua:1: returns no declaration");
+                 "handlers/x.lua:2: projection \"p\": is made here but not "
+                 "returned from the file; add it to what the file returns");
+    expect_error("return {}\n",
+                 "handlers/x.lua:1: returns no declaration; " ELSEWHERE);
     expect_error("local moontide = require 'moontide'\n"
                  "local a = moontide.projection 'a' { " ON " }\n"
                  "local b = moontide.projection 'b' { " ON " }\n"
@@ -208,19 +218,43 @@ static void a_file_must_return_its_declarations(void **state)
                  "return a\n",
                  "handlers/x.lua:3: projection \"b\": is made here but not "
                  "returned from the file; add it to what the file returns");
-    expect_error("return nil\n",
-                 "handlers/x.lua:1: returns nothing; a file of the scripts "
-                 "folder returns its declaration or a list of them");
+    expect_error(
+        "return nil\n",
+        "handlers/x.lua:1: returns nothing, and a file of the "
+        "scripts folder returns its declaration or a list of them; " ELSEWHERE);
     expect_error("return 5\n", "handlers/x.lua:1: what it returns is a number, "
-                               "not a declaration");
+                               "not a declaration; " ELSEWHERE);
     expect_error("return { require('moontide').projection 'p' }\n",
-                 "handlers/x.lua:1: what it returns[1] is a function, not a "
-                 "declaration; a name without a table after it? "
-                 "moontide.projection \"orders\" { ... }");
+                 "handlers/x.lua:1: moontide.projection \"p\" has no table "
+                 "after its name");
     expect_error("return { x = require('moontide').projection 'p' { " ON
                  " } }\n",
+                 "handlers/x.lua:1: projection \"p\": is made here but not "
+                 "returned from the file; add it to what the file returns");
+    expect_error("return { format = function() end }\n",
                  "handlers/x.lua:1: what it returns must be a plain list of "
-                 "declarations");
+                 "declarations; " ELSEWHERE);
+}
+
+static void a_name_that_is_not_there_is_an_error_of_its_line(void **state)
+{
+    (void)state;
+    expect_error("local moontide = require 'moontide'\n"
+                 "return moontide.projektion 'p' { " ON " }\n",
+                 "handlers/x.lua:2: there is no moontide.projektion; did you "
+                 "mean \"projection\"?");
+    expect_error("local t = require('moontide').types\n"
+                 "\n"
+                 "return t.int()\n",
+                 "handlers/x.lua:3: there is no moontide.types.int; did you "
+                 "mean \"integer\"?");
+    expect_error("local moontide = require 'moontide'\n"
+                 "return moontide.projection {\n"
+                 "  on = { ['a.B'] = function() end },\n"
+                 "}\n",
+                 "handlers/x.lua:3: moontide.projection takes a name of 1 to "
+                 "255 characters before its table, as in moontide.projection "
+                 "\"orders\" { ... }");
 }
 
 static void what_comes_later_is_an_error_of_its_line(void **state)
@@ -328,6 +362,7 @@ int main(void)
         cmocka_unit_test(nothing_to_declare_is_no_fault),
         cmocka_unit_test(every_wrong_member_is_named),
         cmocka_unit_test(every_wrong_field_is_named),
+        cmocka_unit_test(a_name_that_is_not_there_is_an_error_of_its_line),
         cmocka_unit_test(a_file_must_return_its_declarations),
         cmocka_unit_test(what_comes_later_is_an_error_of_its_line),
         cmocka_unit_test(names_and_tables_are_used_once),
