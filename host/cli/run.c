@@ -41,7 +41,8 @@ static void print_summary(struct cli *cli, const struct host_progress *total,
         return;
     buffer_append_string(&line, "applied ");
     output_grouped(&line, total->applied);
-    buffer_printf(&line, " messages in %.1f s (", seconds);
+    buffer_printf(&line, " message%s in %.1f s (",
+                  total->applied == 1 ? "" : "s", seconds);
     output_grouped(&line, (int64_t)rate);
     buffer_append_string(&line, "/s)");
     if (total->failed > 0) {

@@ -66,8 +66,26 @@ static void write_failure(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static void write_failed(struct buffer *out,
+                         const struct status_consumer *consumer)
+{
+    for (size_t i = 0; i < consumer->nfailed; i++) {
+        const struct status_failure *failed = &consumer->failed[i];
+        bool first = true;
+
+        buffer_append_string(out, i > 0 ? ",{" : "{");
+        write_integer(out, &first, "position", failed->position);
+        write_string(out, &first, "key", failed->key);
+        write_string(out, &first, "type", failed->type);
+        write_string(out, &first, "status", failed->status);
+        write_integer(out, &first, "attempts", failed->count);
+        write_string(out, &first, "reason", failed->reason);
+        buffer_append_char(out, '}');
+    }
+}
+
 static void write_consumer(struct buffer *out,
-                           const struct status_consumer *consumer)
+                           const struct status_consumer *consumer, bool alone)
 {
     bool first = true;
     bool inner = true;
@@ -100,10 +118,17 @@ static void write_consumer(struct buffer *out,
     buffer_append_char(out, '}');
     json_write_key(out, &first, "last_error");
     write_failure(out, &consumer->failure);
+    if (alone) {
+        json_write_key(out, &first, "failed");
+        buffer_append_char(out, '[');
+        write_failed(out, consumer);
+        buffer_append_char(out, ']');
+    }
     buffer_append_char(out, '}');
 }
 
-static void write_json(const struct status_report *report, struct buffer *out)
+static void write_json(const struct status_report *report, bool alone,
+                       struct buffer *out)
 {
     buffer_append_string(out, "{\"topics\":[");
     for (size_t i = 0; i < report->ntopics; i++) {
@@ -115,7 +140,7 @@ static void write_json(const struct status_report *report, struct buffer *out)
     for (size_t i = 0; i < report->nconsumers; i++) {
         if (i > 0)
             buffer_append_char(out, ',');
-        write_consumer(out, &report->consumers[i]);
+        write_consumer(out, &report->consumers[i], alone);
     }
     buffer_append_string(out, "],\"problems\":[");
     for (size_t i = 0; i < report->nproblems; i++) {
@@ -216,12 +241,44 @@ static void print_consumers(struct cli *cli, const struct status_report *report)
     output_table_end(&table, cli->out);
 }
 
-static void print_report(struct cli *cli, const struct status_report *report)
+static void print_failed(struct cli *cli,
+                         const struct status_consumer *consumer)
+{
+    static const char *const headings[] = {
+        ">position", "key", "type", "status", ">failures", "reason", NULL};
+    struct output_table table;
+    int64_t undelivered = 0;
+
+    if (consumer->nfailed == 0)
+        return;
+    fputc('\n', cli->out);
+    output_table_begin(&table, headings, cli->color_out);
+    for (size_t i = 0; i < consumer->nfailed; i++) {
+        const struct status_failure *failed = &consumer->failed[i];
+
+        output_cell_int64(&table, failed->position);
+        output_cell_string(&table, failed->key);
+        output_cell_string(&table, failed->type);
+        output_cell_string(&table, failed->status);
+        output_cell_int64(&table, failed->count);
+        output_cell_string(&table, failed->reason);
+    }
+    output_table_end(&table, cli->out);
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        undelivered += consumer->undelivered[i].count;
+    if (consumer->nfailed == STATUS_FAILED_LIMIT &&
+        undelivered > STATUS_FAILED_LIMIT)
+        fprintf(cli->out, "the first %d of those that failed\n",
+                STATUS_FAILED_LIMIT);
+}
+
+static void print_report(struct cli *cli, const struct status_report *report,
+                         bool alone)
 {
     struct buffer json = BUFFER_EMPTY;
 
     if (cli->json) {
-        write_json(report, &json);
+        write_json(report, alone, &json);
         fwrite(json.data, 1, json.len, cli->out);
         buffer_free(&json);
         return;
@@ -233,6 +290,8 @@ static void print_report(struct cli *cli, const struct status_report *report)
         print_consumers(cli, report);
     else
         fputs("no consumer\n", cli->out);
+    for (size_t i = 0; alone && i < report->nconsumers; i++)
+        print_failed(cli, &report->consumers[i]);
 }
 
 /* --- reading ------------------------------------------------------------- */
@@ -245,7 +304,7 @@ static enum status show(struct cli *cli, struct application *app,
 
     if (status != STATUS_OK)
         return status;
-    print_report(cli, &report);
+    print_report(cli, &report, request->consumer != NULL);
     status_report_free(&report);
     return cli_flush(cli, diag);
 }

@@ -55,7 +55,7 @@ struct consumer {
     struct skips skips;
     struct arena arena;
 
-    int64_t applied; /* messages passed since the consumer was opened */
+    int64_t applied; /* since the opening: messages passed, and retried well */
     int64_t failed;  /* messages recorded as undelivered */
     bool retry_due;  /* there may be undelivered messages to try */
 };

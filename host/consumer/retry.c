@@ -11,6 +11,7 @@ struct attempt {
     const struct undelivered_row *row;
     size_t units;
     size_t done;
+    bool apart; /* some of its keys failed or wait, in rows of their own */
     const struct failure *failure; /* NULL unless it failed as a whole */
 };
 
@@ -89,6 +90,7 @@ static void unit_fails(struct consumer *c, void *arg, size_t unit,
         return;
     }
     key_apart(c, unit, UNDELIVERED_HALTED, kept);
+    attempt->apart = true;
     attempt->done++;
 }
 
@@ -102,6 +104,7 @@ static void unit_waits(struct consumer *c, void *arg, size_t unit,
     if (!attempt->row->unresolved)
         return; /* its row stays as it is */
     key_apart(c, unit, UNDELIVERED_WAITING, NULL);
+    attempt->apart = true;
     attempt->done++;
 }
 
@@ -209,11 +212,16 @@ static void batch_committed(struct consumer *c, const struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const struct attempt *a = &batch->attempts[i];
-
         /* without keys it lies in every partition: told once */
-        if (a->failure == NULL ||
-            (i > 0 && a->row->unresolved && a[-1].failure != NULL &&
-             a[-1].row->message.position == a->row->message.position))
+        bool again = i > 0 && a->row->unresolved && a->row->has_copy &&
+                     a[-1].row->message.position == a->row->message.position;
+
+        if (a->failure == NULL) {
+            c->applied += a->row->has_copy && a->done == a->units &&
+                          !a->apart && !again;
+            continue;
+        }
+        if (again && a[-1].failure != NULL)
             continue;
         c->failed++;
         apply_log_failure(c, &a->row->message, a->failure);

@@ -441,25 +441,25 @@ static int method_query(lua_State *L)
 /* --- pure checks ------------------------------------------------------ */
 
 /* The message that appending an event as number `i` would give. */
-static struct message message_of(const struct append_event *event, size_t i,
-                                 struct uuid_source *ids, int64_t now_us)
+static struct message message_of(const struct append_event *event, size_t i)
 {
     return (struct message){
         .position = (int64_t)i + 1,
-        .id = event->has_id ? event->id : uuid_v7(ids, now_us),
+        .id = event->id,
         .key = event->aggregate_id,
         .type = event->type,
         .revision = event->revision,
         .payload = event->payload,
         .metadata = event->metadata,
-        .occurred_at = event->has_occurred_at ? event->occurred_at : now_us,
+        .occurred_at = event->occurred_at,
         .aggregate_type = event->aggregate_type,
         .aggregate_id = event->aggregate_id,
         .sequence = event->expected >= 0 ? event->expected : (int64_t)i,
     };
 }
 
-/* core.fold(folder, scripts, projection, events) -> JSON as host:read */
+/* core.fold(folder, scripts, projection, events) -> JSON as host:read. Events
+ * without id or time have zeros: two folds must see the same. */
 static int core_fold(lua_State *L)
 {
     const struct clock clock = {.offset_us = 0};
@@ -475,7 +475,6 @@ static int core_fold(lua_State *L)
         .log = &log,
     };
     const char *projection = luaL_checkstring(L, 3);
-    struct uuid_source ids = {.last_ms = 0};
     struct append_event event;
     struct message *messages;
     struct buffer *out;
@@ -489,7 +488,7 @@ static int core_fold(lua_State *L)
         lua_rawgeti(L, 4, (int)i + 1);
         luaL_argcheck(L, lua_istable(L, -1), 4, "an event must be a table");
         take_event(L, &event);
-        messages[i] = message_of(&event, i, &ids, clock_now(&clock));
+        messages[i] = message_of(&event, i);
         lua_pop(L, 1);
     }
     out = new_scratch(L);

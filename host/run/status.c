@@ -1,5 +1,6 @@
 #include "run/status.h"
 
+#include "consumer/message_copy.h"
 #include "consumer/registry.h"
 #include "run/status_lag.h"
 #include "run/status_problem.h"
@@ -269,12 +270,58 @@ static enum status read_failure(struct reading *reading, const char *id,
         *failure = (struct status_failure){
             .position = db_get_int64(rows, 0),
             .key = arena_string(arena, db_get_text(rows, 1)),
+            .type = "",
             .status = arena_string(arena, db_get_text(rows, 2)),
             .count = db_get_int64(rows, 3),
             .reason = arena_string(arena, db_get_text(rows, 4)),
             .recorded_at = db_get_timestamp(rows, 5),
         };
         status = db_next(rows, &more, diag);
+    }
+    db_rows_close(rows);
+    return status;
+}
+
+/* The type of the message that a row keeps a copy of. */
+static const char *type_of_copy(struct text copy, struct arena *arena)
+{
+    struct arena scratch = ARENA_EMPTY;
+    struct message message;
+    const char *type = "";
+
+    if (message_copy_read(copy, &scratch, &message, NULL) == STATUS_OK)
+        type = arena_string(arena, message.type);
+    arena_free(&scratch);
+    return type;
+}
+
+static enum status read_failed(struct reading *reading, const char *id,
+                               struct status_consumer *consumer,
+                               struct diag *diag)
+{
+    struct arena *arena = &reading->report->arena;
+    struct db_value params[] = {db_string(id), db_integer(STATUS_FAILED_LIMIT)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(
+        reading->app->db, statement(reading, SQL_STATUS_FAILED_MESSAGES),
+        params, 2, &rows, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        consumer->failed = grown(arena, consumer->failed, consumer->nfailed,
+                                 sizeof(*consumer->failed));
+        consumer->failed[consumer->nfailed++] = (struct status_failure){
+            .position = db_get_int64(rows, 0),
+            .key = arena_string(arena, db_get_text(rows, 1)),
+            .status = arena_string(arena, db_get_text(rows, 2)),
+            .count = db_get_int64(rows, 3),
+            .reason = arena_string(arena, db_get_text(rows, 4)),
+            .type = db_is_null(rows, 5)
+                        ? ""
+                        : type_of_copy(db_get_text(rows, 5), arena),
+        };
     }
     db_rows_close(rows);
     return status;
@@ -296,6 +343,8 @@ static enum status read_consumer(struct reading *reading, const char *id,
         status = read_undelivered(reading, id, consumer, diag);
     if (status == STATUS_OK && id != NULL)
         status = read_failure(reading, id, &consumer->failure, diag);
+    if (status == STATUS_OK && id != NULL && reading->request->consumer != NULL)
+        status = read_failed(reading, id, consumer, diag);
     if (status != STATUS_OK)
         return status;
 

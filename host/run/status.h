@@ -26,13 +26,17 @@ struct status_undelivered {
     int64_t count;
 };
 
+/** So many failed messages are listed, when one consumer is asked for. */
+#define STATUS_FAILED_LIMIT 20
+
 struct status_failure {
     int64_t position; /* 0: there is none */
     const char *key;
+    const char *type; /* of the message; "" in the newest failure */
     const char *status;
-    int64_t count;      /* attempts that failed */
-    const char *reason; /* class, message, script and line */
-    int64_t recorded_at;
+    int64_t count;       /* attempts that failed */
+    const char *reason;  /* class, message, script and line */
+    int64_t recorded_at; /* 0 in the list */
 };
 
 struct status_consumer {
@@ -51,6 +55,8 @@ struct status_consumer {
     struct status_undelivered *undelivered;
     size_t nundelivered;
     struct status_failure failure;
+    struct status_failure *failed; /* by position; request->consumer only */
+    size_t nfailed;                /* at most STATUS_FAILED_LIMIT */
 };
 
 /** Memory comes from `arena`; status_report_free. */

@@ -357,6 +357,36 @@ return moontide.projection "doors" {
       assert.equal("2", app.db:value "SELECT count(*) FROM days")
     end)
 
+    it("of one consumer lists the messages that failed, in position order", function()
+      app:append { order("O-7", "Placed", '{"customer":"X"}'), order("O-7", "Broken"), order("O-8", "Broken"),
+        order("O-7", "Paid") }
+      app:fails(1, "run", "--until-idle")
+      local failed = app:json("status", "orders").consumers[1].failed
+      assert.equal(2, #failed)
+      assert.same({ "attempts", "key", "position", "reason", "status", "type" }, keys(failed[1]))
+      for i, key in ipairs { "O-7", "O-8" } do
+        assert.equal(i + 1, failed[i].position)
+        assert.equal(key, failed[i].key)
+        assert.equal("order.Broken", failed[i].type)
+        assert.equal("HALTED", failed[i].status)
+        assert.equal(1, failed[i].attempts)
+        assert.matches("cannot take " .. key, failed[i].reason, 1, true)
+      end
+      local out = app:ok("status", "orders")
+      assert.matches("2  O-7  order.Broken  HALTED         1  error: handlers/orders.lua:12: cannot take O-7", out, 1,
+        true)
+      assert.is_nil(app:json("status").consumers[1].failed)
+    end)
+
+    it("lists at most 20 failed messages, and says so", function()
+      local lines = {}
+      for i = 1, 23 do lines[i] = order("O-" .. i, "Broken") end
+      app:append(lines)
+      app:fails(1, "run", "--until-idle")
+      assert.equal(20, #app:json("status", "orders").consumers[1].failed)
+      assert.matches("the first 20 of those that failed\n$", app:ok("status", "orders"))
+    end)
+
     it("shows a consumer that no script declares any more", function()
       fill_and_run()
       app:exec("rm", "handlers/days.lua")
@@ -383,6 +413,23 @@ return moontide.projection "doors" {
       local found = app:json("run", "--until-idle")
       assert.same({ "applied", "failed", "seconds" }, keys(found))
       assert.equal(0, found.applied)
+    end)
+
+    it("counts a message that a new start applied after all, and one is no plural", function()
+      app:append { order("O-7", "Broken") }
+      app:fails(1, "run", "--until-idle")
+      app:write("handlers/orders.lua", (HANDLERS["orders.lua"]:gsub("error%b()", "state.paid = true")))
+      assert.matches("^applied 1 message in ", app:moontide("run", "--until-idle").err)
+      assert.equal(0, app:json("run", "--until-idle").applied)
+    end)
+
+    it("names every halted consumer in the end", function()
+      app:write("handlers/more.lua", [[return require("moontide").projection "more" {
+        on = { ["order.Broken"] = function() error "no" end } }]])
+      app:append { order("O-7", "Broken") }
+      local err = app:fails(1, "run", "--until-idle")
+      assert.matches("projection 'more' is halted with APPLY_ERROR, projection 'orders' is halted with APPLY_ERROR; "
+        .. "`moontide status CONSUMER` shows the messages", err, 1, true)
     end)
 
     it("says nothing with --quiet", function()
