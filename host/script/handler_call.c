@@ -322,7 +322,8 @@ static int enter_encode(lua_State *L)
     lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
     lua_rawgeti(L, -1, (int)job->slot + 1);
     state = lua_gettop(L);
-    if (json_codec_encode(L, state, "state", job->out, &diag) != STATUS_OK) {
+    if (json_codec_encode_tree(L, state, "state", job->out, &diag) !=
+        STATUS_OK) {
         failure_set(job->failure, false, "state", "%s", diag.message);
         return handler_run_fail(job);
     }

@@ -7,6 +7,7 @@
  * else numeric is a double, -0 included. A repeated name: the last one counts.
  * Encode: keys sorted by bytes; a table with the array metatable is an array,
  * so is an untagged one with keys 1..n, n > 0; an untagged empty table is {}.
+ * Any other metatable is refused: what it does would be gone.
  * Doubles take the first of 15, 16 or 17 digits that reads back the same,
  * whatever the locale; one beyond 2^53 keeps a fraction or exponent, so that it
  * stays a double. Errors name the path, counted from 1: payload.items[3].price.
@@ -37,8 +38,12 @@ enum status json_codec_decode(lua_State *L, struct text json, const char *root,
 enum status json_codec_encode(lua_State *L, int index, const char *root,
                               struct buffer *out, struct diag *diag) MUST_CHECK;
 
-/** Appends a number as JSON writes it; false for NaN and infinities. */
-bool json_codec_write_number(struct buffer *out, lua_Number number);
+/** The same of a tree: a table that is reached twice is refused, too. JSON
+ * would make two tables of it, so what a script sees would differ by whether
+ * the value has been written and read in between. */
+enum status json_codec_encode_tree(lua_State *L, int index, const char *root,
+                                   struct buffer *out,
+                                   struct diag *diag) MUST_CHECK;
 
 /* Functions of the Lua side. Each raises on bad input. */
 

@@ -2,12 +2,12 @@
 
 #include "base/json.h"
 #include "script/int64.h"
+#include "script/json_number.h"
 #include "script/json_place.h"
 #include "script/json_tags.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define STACK_MEMBERS 16 /* of an object; more are sorted in a userdata */
@@ -19,6 +19,10 @@ struct encoder {
     const char *root;
     struct diag *diag;
     const struct json_tags *tags;
+    struct table_set *seen; /* NULL: a table may be reached twice */
+    const void *again;      /* the one that was */
+    const void *wanted;     /* the walk ends at this table, its path is: */
+    char path[JSON_PLACE_SIZE];
 };
 
 /* A member while an object's keys are sorted. */
@@ -29,64 +33,6 @@ struct member {
 
 static enum status encode_value(struct encoder *e, int index,
                                 const struct json_place *up);
-
-/* The digits of an integer, written from the right. */
-static void write_integer(struct buffer *out, int64_t value)
-{
-    char digits[24], *at = digits + sizeof(digits);
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest != 0);
-    if (value < 0)
-        *--at = '-';
-    buffer_append(out, at, (size_t)(digits + sizeof(digits) - at));
-}
-
-/* printf and strtod follow the locale alike, so the round trip can be tried
- * first; then whatever stands for the point becomes one. */
-static void write_double(struct buffer *out, double number)
-{
-    char text[64], *to = text;
-    bool plain = true; /* digits only so far */
-
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, number);
-        if (strtod(text, NULL) == number)
-            break;
-    }
-    for (const char *from = text; *from != '\0'; from++) {
-        bool known = (*from >= '0' && *from <= '9') || *from == '-' ||
-                     *from == '+' || *from == 'e';
-
-        if (known)
-            *to++ = *from;
-        else if (to == text || to[-1] != '.')
-            *to++ = '.';
-        plain = plain && known && *from != 'e';
-    }
-    buffer_append(out, text, (size_t)(to - text));
-    if (plain)
-        buffer_append(out, ".0", 2);
-}
-
-bool json_codec_write_number(struct buffer *out, lua_Number number)
-{
-    if (isnan(number) || isinf(number))
-        return false;
-    if (number >= -(lua_Number)INT64_EXACT &&
-        number <= (lua_Number)INT64_EXACT &&
-        number == (lua_Number)(int64_t)number &&
-        (number != 0 || !signbit(number)))
-        write_integer(out, (int64_t)number);
-    else if (number == 0)
-        buffer_append(out, "-0", 2);
-    else
-        write_double(out, number);
-    return true;
-}
 
 /* Strings without anything to escape go out in one piece. */
 static void write_string(struct buffer *out, struct text text)
@@ -125,7 +71,7 @@ static enum status encode_number(struct encoder *e, int index,
 {
     lua_Number number = lua_tonumber(e->L, index);
 
-    if (json_codec_write_number(e->out, number))
+    if (json_number_write(e->out, number))
         return STATUS_OK;
     return json_place_fail(up, e->root, e->diag, "%s cannot be written as JSON",
                            isnan(number) ? "NaN" : "an infinite number");
@@ -138,7 +84,7 @@ static enum status encode_cdata(struct encoder *e, int index,
 
     switch (int64_read(e->L, index, &value)) {
     case INT64_VALUE:
-        write_integer(e->out, value);
+        json_number_write_integer(e->out, value);
         return STATUS_OK;
     case INT64_RANGE:
         return json_place_fail(up, e->root, e->diag,
@@ -353,6 +299,14 @@ static bool looks_like_array(struct encoder *e, int index)
     return number;
 }
 
+static enum status refuse_metatable(struct encoder *e,
+                                    const struct json_place *place)
+{
+    json_place_path(place, e->root, e->path);
+    return diag_set(e->diag, STATUS_INVALID,
+                    "%s has a metatable, which JSON cannot keep", e->path);
+}
+
 static enum status encode_table(struct encoder *e, int index,
                                 const struct json_place *up)
 {
@@ -370,9 +324,20 @@ static enum status encode_table(struct encoder *e, int index,
         if (p->table == place.table)
             return json_place_fail(up, e->root, e->diag,
                                    "a table that contains itself");
+    if (e->wanted == place.table) {
+        json_place_path(up, e->root, e->path);
+        return STATUS_INVALID;
+    }
+    if (e->seen != NULL && !table_set_add(e->seen, place.table)) {
+        e->again = place.table;
+        json_place_path(up, e->root, e->path);
+        return STATUS_INVALID;
+    }
     if (lua_getmetatable(e->L, index)) {
         tag = lua_topointer(e->L, -1);
         lua_pop(e->L, 1);
+        if (tag != e->tags->array && tag != e->tags->object)
+            return refuse_metatable(e, up);
     }
     if (tag == e->tags->array ||
         (tag != e->tags->object && looks_like_array(e, index)))
@@ -413,31 +378,64 @@ static enum status encode_value(struct encoder *e, int index,
                            lua_typename(e->L, lua_type(e->L, index)));
 }
 
-enum status json_codec_encode(lua_State *L, int index, const char *root,
-                              struct buffer *out, struct diag *diag)
+/* Says at which two places the table is: a second walk, in the same order,
+ * comes to the first of them. */
+static enum status refuse_alias(struct encoder *e, int index)
 {
-    struct encoder e = {
-        .L = L,
-        .out = out,
-        .root = root,
-        .diag = diag,
-    };
+    struct encoder walk = *e;
+
+    walk.seen = NULL;
+    walk.wanted = e->again;
+    (void)encode_value(&walk, index, NULL);
+    return diag_set(e->diag, STATUS_INVALID,
+                    "%s is the same table as %s; copy it", e->path, walk.path);
+}
+
+static enum status encode(lua_State *L, int index, bool tree, const char *root,
+                          struct buffer *out, struct diag *diag)
+{
+    struct json_tags *tags;
+    struct encoder e; /* filled by hand, so that the path costs nothing */
     int top = lua_gettop(L);
     size_t len = out->len;
     enum status status;
 
     if (!lua_checkstack(L, 8))
         return diag_set(diag, STATUS_INVALID, "%s: Lua stack overflow", root);
-    e.tags = json_tags_get(L);
+    tags = json_tags_get(L);
     if (index < 0 && index > LUA_REGISTRYINDEX)
         index += top + 1;
+    e.L = L;
+    e.out = out;
+    e.root = root;
+    e.diag = diag;
+    e.tags = tags;
+    e.seen = tree ? &tags->seen : NULL;
+    e.again = e.wanted = NULL;
+    table_set_clear(&tags->seen);
     status = encode_value(&e, index, NULL);
-    if (status != STATUS_OK) {
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    lua_settop(L, top);
+    if (e.again != NULL) {
+        status = refuse_alias(&e, index);
         lua_settop(L, top);
-        if (out->data != NULL) {
-            out->len = len;
-            out->data[len] = '\0';
-        }
+    }
+    if (out->data != NULL) {
+        out->len = len;
+        out->data[len] = '\0';
     }
     return status;
+}
+
+enum status json_codec_encode(lua_State *L, int index, const char *root,
+                              struct buffer *out, struct diag *diag)
+{
+    return encode(L, index, false, root, out, diag);
+}
+
+enum status json_codec_encode_tree(lua_State *L, int index, const char *root,
+                                   struct buffer *out, struct diag *diag)
+{
+    return encode(L, index, true, root, out, diag);
 }

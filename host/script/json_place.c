@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define PATH_SIZE     512
+#define MESSAGE_SIZE  512
 #define PATH_KEY_SIZE 64
 
 static bool is_identifier(struct text key)
@@ -43,16 +43,22 @@ static size_t write_path(const struct json_place *place, char *out, size_t size)
     return at;
 }
 
+void json_place_path(const struct json_place *place, const char *root,
+                     char out[JSON_PLACE_SIZE])
+{
+    snprintf(out, JSON_PLACE_SIZE, "%.100s", root);
+    (void)write_path(place, out, JSON_PLACE_SIZE);
+}
+
 enum status json_place_fail(const struct json_place *place, const char *root,
                             struct diag *diag, const char *format, ...)
 {
-    char path[PATH_SIZE], message[PATH_SIZE];
+    char path[JSON_PLACE_SIZE], message[MESSAGE_SIZE];
     va_list args;
 
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    snprintf(path, sizeof(path), "%.100s", root);
-    write_path(place, path, sizeof(path));
+    json_place_path(place, root, path);
     return diag_set(diag, STATUS_INVALID, "%s: %s", path, message);
 }

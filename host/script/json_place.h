@@ -18,6 +18,12 @@ struct json_place {
     int depth;
 };
 
+#define JSON_PLACE_SIZE 512 /* of a path as text */
+
+/** "state.items[3].price"; a long one loses its middle steps. */
+void json_place_path(const struct json_place *place, const char *root,
+                     char out[JSON_PLACE_SIZE]);
+
 /** INVALID: "<path>: <message>". */
 enum status json_place_fail(const struct json_place *place, const char *root,
                             struct diag *diag, const char *format, ...)

@@ -8,6 +8,7 @@ static int free_tags(lua_State *L)
     struct json_tags *tags = lua_touserdata(L, 1);
 
     buffer_free(&tags->scratch);
+    table_set_free(&tags->seen);
     return 0;
 }
 

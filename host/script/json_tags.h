@@ -5,6 +5,7 @@
 #define HOST_SCRIPT_JSON_TAGS_H
 
 #include "base/buffer.h"
+#include "script/table_set.h"
 
 #include <lua.h>
 
@@ -12,7 +13,9 @@
 struct json_tags {
     const void *array; /* metatables, by address */
     const void *object;
-    struct buffer scratch; /* of json_codec_lua_encode; freed by __gc */
+    /* memory of the encoder, freed by __gc */
+    struct buffer scratch;
+    struct table_set seen;
 };
 
 /** Makes them. From protected code. */

@@ -233,6 +233,44 @@ static void what_json_cannot_hold_fails_at_the_save(void **state)
     bench_close(&b);
 }
 
+/* `body` makes a state that would read back as another one. */
+static void expect_no_state(const char *body, const char *wanted)
+{
+    struct bench b;
+
+    bench_open(&b, "", body);
+    assert_int_equal(decode(&b, "{}"), STATUS_OK);
+    assert_int_equal(apply(&b), STATUS_OK);
+    assert_int_equal(encode(&b), STATUS_FAILED);
+    assert_string_equal(b.failure.reason, wanted);
+    bench_close(&b);
+}
+
+#define NO_METATABLE " has a metatable, which JSON cannot keep"
+
+static void what_would_read_back_otherwise_is_no_state(void **state)
+{
+    (void)state;
+    expect_no_state("state.e = event",
+                    "state: handlers/x.lua:5: state.e" NO_METATABLE);
+    expect_no_state("state.c = { ctx }",
+                    "state: handlers/x.lua:5: state.c[1]" NO_METATABLE);
+    expect_no_state("state.s = string",
+                    "state: handlers/x.lua:5: state.s" NO_METATABLE);
+    expect_no_state("state.t = setmetatable({}, { __index = state })",
+                    "state: handlers/x.lua:5: state.t" NO_METATABLE);
+    expect_no_state("return setmetatable({}, { __index = state })",
+                    "state: handlers/x.lua:5: state" NO_METATABLE);
+    expect_no_state("state.a = {} state.b = state.a",
+                    "state: handlers/x.lua:5: state.b is the same table as "
+                    "state.a; copy it");
+    expect_no_state("state.a = event.payload state.b = event.payload",
+                    "state: handlers/x.lua:5: state.b is the same table as "
+                    "state.a; copy it");
+    expect_state("{}", "state.last = event.payload",
+                 "{\"last\":{\"amount\":5,\"items\":[]}}");
+}
+
 static void a_state_beyond_the_limit_fails(void **state)
 {
     struct bench b;
@@ -370,10 +408,9 @@ static void a_value_of_another_type_fails(void **state)
         "uuid()", "\"{0190}\"",
         "state: handlers/x.lua:5: field f: expected a UUID, got \"{0190}\" (a "
         "string)");
-    expect_field_refused(
-        "enum { 'x' }", "\"y\"",
-        "state: handlers/x.lua:5: field f: expected one of the enum's words, "
-        "got \"y\" (a string)");
+    expect_field_refused("enum { 'x' }", "\"y\"",
+                         "state: handlers/x.lua:5: field f: expected one of x, "
+                         "got \"y\" (a string)");
     expect_field_refused(
         "bytes()", "\"A\"",
         "state: handlers/x.lua:5: field f: expected bytes as base64 text, got "
@@ -680,6 +717,7 @@ int main(void)
         cmocka_unit_test(initial_makes_the_first_state),
         cmocka_unit_test(a_stored_state_that_is_no_object_fails),
         cmocka_unit_test(what_json_cannot_hold_fails_at_the_save),
+        cmocka_unit_test(what_would_read_back_otherwise_is_no_state),
         cmocka_unit_test(a_state_beyond_the_limit_fails),
         cmocka_unit_test(fields_become_column_values),
         cmocka_unit_test(a_value_of_another_type_fails),

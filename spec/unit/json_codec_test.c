@@ -5,6 +5,7 @@
 #include "script/json_codec.h"
 
 #include "base/json.h"
+#include "script/json_number.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -208,7 +209,7 @@ static void every_double_reads_back_the_same(void **state)
         if (i % 3 == 1)
             wanted.number = (double)(int64_t)wanted.bits / 1e6;
         buffer_clear(&out);
-        if (!json_codec_write_number(&out, wanted.number))
+        if (!json_number_write(&out, wanted.number))
             continue; /* NaN or infinite */
         assert_int_equal(
             json_codec_decode(L, buffer_text(&out), "value", &diag), STATUS_OK);
@@ -539,9 +540,94 @@ static void a_memory_error_leaks_nothing_and_the_state_lives(void **state)
     lua_close(L);
 }
 
+/* What the Lua expression becomes as a tree. */
+static void expect_tree(lua_State *L, const char *expression,
+                        const char *wanted)
+{
+    char chunk[1024];
+    struct buffer out = BUFFER_EMPTY;
+    struct diag diag;
+
+    snprintf(chunk, sizeof(chunk), "return (function() %s end)()", expression);
+    assert_int_equal(luaL_loadstring(L, chunk), 0);
+    lua_call(L, 0, 1);
+    buffer_append_string(&out, "before");
+    if (json_codec_encode_tree(L, 1, "state", &out, &diag) == STATUS_OK) {
+        if (wanted != NULL)
+            assert_string_equal(out.data + strlen("before"), wanted);
+    } else {
+        assert_string_equal(diag.message, wanted != NULL ? wanted : "");
+        assert_string_equal(out.data, "before");
+    }
+    assert_int_equal(lua_gettop(L), 1);
+    lua_settop(L, 0);
+    buffer_free(&out);
+}
+
+static void a_metatable_is_refused_with_its_path(void **state)
+{
+    lua_State *L = *state;
+
+    run(L, "mt = {__index = {n = 1}}");
+    expect_encoded(L, "setmetatable({n = 1}, {})",
+                   "state has a metatable, which JSON cannot keep");
+    expect_encoded(L, "{d = {{}, setmetatable({}, mt)}}",
+                   "state.d[2] has a metatable, which JSON cannot keep");
+    expect_tree(L, "return {d = setmetatable({}, mt)}",
+                "state.d has a metatable, which JSON cannot keep");
+    expect_tree(L, "return {a = array{}, o = object{}}", "{\"a\":[],\"o\":{}}");
+}
+
+static void a_tree_reaches_each_table_once(void **state)
+{
+    lua_State *L = *state;
+
+    expect_tree(L, "local t = {} return {a = t, b = t}",
+                "state.b is the same table as state.a; copy it");
+    expect_tree(L, "local t = {1} return {z = t, a = {{}, {x = t}}}",
+                "state.z is the same table as state.a[2].x; copy it");
+    expect_tree(L, "local t = {} return {t, 1, t}",
+                "state[3] is the same table as state[1]; copy it");
+    expect_tree(L, "local t = {} t.me = {t} return t",
+                "state.me[1]: a table that contains itself");
+    expect_tree(L, "return {a = {1}, b = {1}, c = {}, d = {}}",
+                "{\"a\":[1],\"b\":[1],\"c\":{},\"d\":{}}");
+    expect_tree(L, "local p = decode('{\"a\":[1]}') return {p = p, q = p.a}",
+                "state.q is the same table as state.p.a; copy it");
+    expect_tree(L, "return {last = decode('{\"a\":[1,{}]}')}",
+                "{\"last\":{\"a\":[1,{}]}}");
+}
+
+static void a_tree_may_have_any_number_of_tables(void **state)
+{
+    static const char many[] =
+        "local t = {} for i = 1, %d do t[i] = {{i}} end %sreturn t";
+    static const int counts[] = {15, 16, 17, 31, 32, 33, 64, 1000, 20000};
+    lua_State *L = *state;
+    char chunk[512], wanted[128];
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (int at = 1; at < counts[i]; at += counts[i] / 8 + 1) {
+            char alias[64];
+
+            snprintf(alias, sizeof(alias), "t[#t + 1] = t[%d][1] ", at);
+            snprintf(chunk, sizeof(chunk), many, counts[i], alias);
+            snprintf(wanted, sizeof(wanted),
+                     "state[%d] is the same table as state[%d][1]; copy it",
+                     counts[i] + 1, at);
+            expect_tree(L, chunk, wanted);
+        }
+        snprintf(chunk, sizeof(chunk), many, counts[i], "");
+        expect_tree(L, chunk, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_metatable_is_refused_with_its_path),
+        cmocka_unit_test(a_tree_reaches_each_table_once),
+        cmocka_unit_test(a_tree_may_have_any_number_of_tables),
         cmocka_unit_test(empty_array_and_empty_object_stay_apart),
         cmocka_unit_test(an_emptied_array_stays_an_array),
         cmocka_unit_test(null_keeps_its_place),
