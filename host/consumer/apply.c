@@ -4,6 +4,10 @@
 
 #include <assert.h>
 
+/* Units that a page may have for each of its messages, on average, before it
+ * is cut short. */
+#define UNITS_PER_MESSAGE 4
+
 /* --- the transaction ------------------------------------------------------ */
 
 enum status apply_begin(struct consumer *c, bool *run,
@@ -188,6 +192,11 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
         }
         if (status != STATUS_OK)
             return diag_set(diag, status, "%s", failure.reason);
+        /* a key function may make many of one: the transaction stays short */
+        if (c->nunits >= UNITS_PER_MESSAGE * c->limit) {
+            *through = m->position;
+            return STATUS_OK;
+        }
     }
     return STATUS_OK;
 }

@@ -172,8 +172,10 @@ static enum status run_alone(struct consumer *c, size_t unit,
     const struct applier_ops *ops = c->applier.ops;
     void *self = c->applier.self;
     struct db *db = c->env->db;
+    int outside = db_savepoints(db);
     int64_t tag = -1;
-    enum status status, undone;
+    bool told = false; /* *failure is set */
+    enum status status;
 
     *verdict = APPLY_DONE;
     status = db_savepoint(db, diag);
@@ -182,16 +184,16 @@ static enum status run_alone(struct consumer *c, size_t unit,
     status = ops->begin(self, db, &c->units[unit], 1, false, diag);
     if (status == STATUS_OK)
         status = ops->apply(self, db, 0, verdict, failure, diag);
-    if (status == STATUS_OK && *verdict == APPLY_DONE)
+    told = status == STATUS_OK && *verdict != APPLY_DONE;
+    if (status == STATUS_OK && *verdict == APPLY_DONE) {
         status = ops->finish(self, db, failure, diag);
-    if (status == STATUS_FAILED) { /* finish: *failure is set */
-        *verdict = APPLY_FAILED;
-        status = STATUS_OK;
+        told = status == STATUS_FAILED;
+        if (status == STATUS_OK)
+            status = flush_in_time(c, &tag, diag);
     }
-    if (status == STATUS_OK && *verdict == APPLY_DONE)
-        status = flush_in_time(c, &tag, diag);
     if (apply_is_fault(status)) {
-        apply_refused(c, tag, diag, failure);
+        if (!told)
+            apply_refused(c, tag, diag, failure);
         *verdict = APPLY_FAILED;
         status = STATUS_OK;
     }
@@ -199,10 +201,9 @@ static enum status run_alone(struct consumer *c, size_t unit,
     if (status != STATUS_OK)
         return status;
     if (*verdict == APPLY_DONE)
-        return db_release(db, diag);
+        return db_release_to_depth(db, outside, diag);
     *verdict = APPLY_FAILED;
-    undone = db_rollback_to(db, diag);
-    return undone;
+    return db_rollback_to_depth(db, outside, diag);
 }
 
 enum status apply_units(struct consumer *c, const struct apply_run *run,

@@ -77,6 +77,7 @@ static void end_transaction(struct db *db)
     db->in_transaction = false;
     db->depth = 0;
     db->doomed = false;
+    db->broken = false;
     db->failed_tag = -1;
     queue_clear(&db->queue);
 }
@@ -113,7 +114,25 @@ int64_t db_round_trips(const struct db *db)
 
 void db_deadline(struct db *db, int64_t at_us)
 {
+    db->deadline = at_us;
     db->driver->deadline(db->session, at_us);
+}
+
+/* A deadline is for what a script runs; ending a savepoint must not meet it. */
+typedef enum status (*savepoint_fn)(struct db_session *session, int depth,
+                                    struct diag *diag);
+
+static enum status run_savepoint(struct db *db, savepoint_fn fn, int depth,
+                                 struct diag *diag)
+{
+    enum status status;
+
+    if (db->deadline != 0)
+        db->driver->deadline(db->session, 0);
+    status = fn(db->session, depth, diag);
+    if (db->deadline != 0)
+        db->driver->deadline(db->session, db->deadline);
+    return status;
 }
 
 /* --- sticky failure ------------------------------------------------------ */
@@ -260,7 +279,7 @@ enum status db_savepoint(struct db *db, struct diag *diag)
     status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;
-    status = db->driver->savepoint(db->session, db->depth + 1, diag);
+    status = run_savepoint(db, db->driver->savepoint, db->depth + 1, diag);
     if (status == STATUS_OK)
         db->depth++;
     return db_core_settle(db, status, diag);
@@ -276,9 +295,13 @@ enum status db_rollback_to(struct db *db, struct diag *diag)
         return db_core_ready(db, diag);
     if (db->depth == 0)
         return outside("rollback to a savepoint", diag);
+    if (db->broken)
+        return db_core_ready(db, diag);
     queue_clear(&db->queue);
-    status = db->driver->rollback_to(db->session, db->depth, diag);
+    status = run_savepoint(db, db->driver->rollback_to, db->depth, diag);
     if (status != STATUS_OK) {
+        /* which savepoints are left is not known any more */
+        db->broken = true;
         /* the first failure tells more than "no such savepoint" */
         (void)db_core_settle(db, status, diag);
         return was_doomed ? db_core_ready(db, diag) : status;
@@ -291,6 +314,21 @@ enum status db_rollback_to(struct db *db, struct diag *diag)
     return STATUS_OK;
 }
 
+int db_savepoints(const struct db *db)
+{
+    return db->depth;
+}
+
+enum status db_rollback_to_depth(struct db *db, int savepoints,
+                                 struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && db->depth > savepoints)
+        status = db_rollback_to(db, diag);
+    return status;
+}
+
 enum status db_release(struct db *db, struct diag *diag)
 {
     enum status status;
@@ -301,10 +339,22 @@ enum status db_release(struct db *db, struct diag *diag)
         return status;
     if (db->depth == 0)
         return outside("release of a savepoint", diag);
-    status = db->driver->release(db->session, db->depth, diag);
+    status = run_savepoint(db, db->driver->release, db->depth, diag);
     if (status == STATUS_OK)
         db->depth--;
+    else
+        db->broken = true;
     return db_core_settle(db, status, diag);
+}
+
+enum status db_release_to_depth(struct db *db, int savepoints,
+                                struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && db->depth > savepoints)
+        status = db_release(db, diag);
+    return status;
 }
 
 /* --- statements ---------------------------------------------------------- */

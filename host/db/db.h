@@ -24,14 +24,18 @@
 #include "base/status.h"
 #include "db/value.h"
 
-struct db;      /* db/db.c */
-struct db_rows; /* an open result */
+struct catalog_name; /* db/catalog.h */
+struct db;           /* db/db.c */
+struct db_rows;      /* an open result */
 
 struct db_options {
     const char *url;      /* sqlite:PATH, postgresql://..., mysql://... */
     int64_t busy_timeout; /* microseconds to wait for a lock */
     bool create;          /* SQLite: make the file when it is missing */
     bool read_only;       /* refuse every write */
+    /** Tables (the values) that scripts may read but not write, ended by a
+     * NULL value; NULL: none. Borrowed until db_close. */
+    const struct catalog_name *host_tables;
 };
 
 /** Where a statement comes from: scripts may not touch session or tables'
@@ -99,8 +103,17 @@ int64_t db_failed_tag(const struct db *db);
 enum status db_savepoint(struct db *db, struct diag *diag) MUST_CHECK;
 /** Undoes everything since the innermost savepoint, drops the queue's newer
  * part, clears a failure that came after it, and ends the savepoint. Fails
- * when the whole transaction is gone. */
+ * when the whole transaction is gone. Once this or db_release has failed, only
+ * db_rollback ends the transaction: what is left of it is not known. */
 enum status db_rollback_to(struct db *db, struct diag *diag) MUST_CHECK;
+/** Number of open savepoints. */
+int db_savepoints(const struct db *db);
+/** db_rollback_to, or db_release, until `savepoints` are left, however many a
+ * script's code has left open. */
+enum status db_rollback_to_depth(struct db *db, int savepoints,
+                                 struct diag *diag) MUST_CHECK;
+enum status db_release_to_depth(struct db *db, int savepoints,
+                                struct diag *diag) MUST_CHECK;
 /** Keeps what was done since the innermost savepoint and ends it. */
 enum status db_release(struct db *db, struct diag *diag) MUST_CHECK;
 

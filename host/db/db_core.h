@@ -18,6 +18,8 @@ struct db {
     int depth; /* open savepoints */
     bool lost;
     bool doomed; /* `failure` is the answer to every call */
+    bool broken; /* a savepoint could not be ended: only db_rollback helps */
+    int64_t deadline; /* of statements; 0: none */
     struct diag failure;
     int64_t failed_tag;
 

@@ -73,6 +73,7 @@ static enum status connect_file(const struct db_options *options,
     made->path = plain_path(path);
     made->memory = strcmp(path, MEMORY_PATH) == 0;
     made->read_only = options->read_only;
+    made->host_tables = options->host_tables;
     made->busy_timeout = options->busy_timeout;
     status = sqlite_file_open(made, options->create && !options->read_only,
                               diag);

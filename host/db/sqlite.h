@@ -62,7 +62,8 @@ struct db_session {
     bool writes;           /* begun with db_begin */
     enum db_origin origin; /* of the statement being prepared or run */
     bool creates;          /* a script of DDL: may create tables */
-    const char *denied;    /* what the authorizer refused, or NULL */
+    const struct catalog_name *host_tables; /* scripts may not write them */
+    const char *denied; /* what the authorizer refused, or NULL */
 
     int64_t deadline; /* clock_monotonic; 0: none */
 

@@ -1,3 +1,4 @@
+#include "db/catalog.h"
 #include "db/sqlite.h"
 
 #include "base/memory.h"
@@ -66,6 +67,16 @@ static bool writes(int action)
            action == SQLITE_DELETE;
 }
 
+static bool is_host_table(const struct db_session *session, const char *table)
+{
+    const struct catalog_name *name = session->host_tables;
+
+    for (; name != NULL && name->value != NULL && table != NULL; name++)
+        if (sqlite3_stricmp(name->value, table) == 0)
+            return true;
+    return false;
+}
+
 int sqlite_cache_authorize(void *arg, int action, const char *first,
                            const char *second, const char *database,
                            const char *trigger)
@@ -73,9 +84,7 @@ int sqlite_cache_authorize(void *arg, int action, const char *first,
     struct db_session *session = arg;
     const char *denied = NULL;
 
-    (void)first;
     (void)database;
-    (void)trigger;
     if (session->origin == DB_HOST)
         return SQLITE_OK;
     denied = session_action(action);
@@ -83,6 +92,10 @@ int sqlite_cache_authorize(void *arg, int action, const char *first,
         denied = create_action(action);
     if (denied == NULL && session->origin == DB_SCRIPT_READ && writes(action))
         denied = "INSERT, UPDATE or DELETE";
+    /* what a trigger does was decided by who made the trigger */
+    if (denied == NULL && writes(action) && trigger == NULL &&
+        is_host_table(session, first))
+        denied = "INSERT, UPDATE or DELETE on a table of the host";
     if (denied == NULL && action == SQLITE_FUNCTION && second != NULL &&
         sqlite3_stricmp(second, "load_extension") == 0)
         denied = "load_extension";

@@ -29,6 +29,7 @@ static const struct {
      "the user of this process may read and write them"},
     {SQLITE_IOERR,
      "reading or writing the file failed; check the disk and the system log"},
+    {SQLITE_NOMEM, "there is not enough memory for it now"},
     {SQLITE_PERM, "access to the file was refused; check its permissions"},
     {SQLITE_NOLFS, "the file is too large for this system"},
 };

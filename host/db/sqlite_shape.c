@@ -1,5 +1,10 @@
 #include "db/sqlite.h"
 
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
 #define DECIMAL_DIGITS_MAX 18 /* what a 64-bit integer always holds */
 
 /*
@@ -35,6 +40,52 @@ static const char *type_of(enum db_kind kind)
     return "TEXT";
 }
 
+/*
+ * SQLite has five types for all kinds, so a column's kind would be lost. A
+ * check keeps it: it refuses what the kind cannot be, and its name tells the
+ * kind when the table is read back ("is_decimal_8_2").
+ */
+static void print_kind(const struct db_shape_column *column, struct buffer *out)
+{
+    const char *name = column->name;
+    long long bound = 1;
+
+    switch (column->kind) {
+    case DB_KIND_BOOLEAN:
+        buffer_printf(out, " CONSTRAINT is_boolean CHECK (\"%s\" IN (0, 1))",
+                      name);
+        return;
+    case DB_KIND_DECIMAL:
+        for (int i = 0; i < column->precision; i++)
+            bound *= 10;
+        buffer_printf(out,
+                      " CONSTRAINT is_decimal_%d_%d CHECK (abs(\"%s\") < %lld)",
+                      column->precision, column->scale, name, bound);
+        return;
+    case DB_KIND_DATE:
+        buffer_printf(out, " CONSTRAINT is_date CHECK (length(\"%s\") = 10)",
+                      name);
+        return;
+    case DB_KIND_TIME:
+        buffer_printf(out,
+                      " CONSTRAINT is_time CHECK (length(\"%s\") BETWEEN 8 AND "
+                      "15)",
+                      name);
+        return;
+    case DB_KIND_TIMESTAMP:
+        buffer_printf(out,
+                      " CONSTRAINT is_timestamp CHECK (length(\"%s\") = %d)",
+                      name, CLOCK_TEXT_SIZE - 1);
+        return;
+    case DB_KIND_UUID:
+        buffer_printf(out, " CONSTRAINT is_uuid CHECK (length(\"%s\") = %d)",
+                      name, UUID_TEXT_LEN);
+        return;
+    default:
+        return;
+    }
+}
+
 static void print_primary_key(const struct db_shape *shape, struct buffer *out)
 {
     bool first = true;
@@ -59,6 +110,7 @@ void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
         buffer_printf(out, "%s    \"%s\" %s%s", i > 0 ? ",\n" : "",
                       column->name, type_of(column->kind),
                       column->not_null || column->primary ? " NOT NULL" : "");
+        print_kind(column, out);
     }
     print_primary_key(shape, out);
     buffer_append_string(out, "\n) STRICT;\n");
@@ -150,6 +202,68 @@ static void read_collation(struct db_session *session, const char *table,
     column->kind = DB_KIND_OTHER;
     column->declared = arena_string(arena, buffer_text(&text));
     buffer_free(&text);
+}
+
+/* --- the kind that a check keeps ------------------------------------------ */
+
+static const struct {
+    const char *name;
+    enum db_kind kind;
+} kept_kinds[] = {
+    {"boolean", DB_KIND_BOOLEAN}, {"decimal", DB_KIND_DECIMAL},
+    {"date", DB_KIND_DATE},       {"timestamp", DB_KIND_TIMESTAMP},
+    {"time", DB_KIND_TIME},       {"uuid", DB_KIND_UUID},
+};
+
+/* "is_decimal_8_2" of the column's definition; it stays as it is without. */
+static void read_kind(const char *definition, struct arena *arena,
+                      struct db_shape_column *column)
+{
+    char declared[64];
+    const char *end;
+
+    for (size_t i = 0; i < sizeof(kept_kinds) / sizeof(kept_kinds[0]); i++) {
+        size_t len = strlen(kept_kinds[i].name);
+
+        if (strncmp(definition, kept_kinds[i].name, len) != 0)
+            continue;
+        column->kind = kept_kinds[i].kind;
+        end = definition + len;
+        if (column->kind == DB_KIND_DECIMAL && *end == '_') {
+            column->precision = (int)strtol(end + 1, (char **)&end, 10);
+            column->scale = *end == '_' ? (int)strtol(end + 1, NULL, 10) : 0;
+            snprintf(declared, sizeof(declared), "%s for a decimal(%d, %d)",
+                     column->declared, column->precision, column->scale);
+        } else {
+            snprintf(declared, sizeof(declared), "%s for a %s",
+                     column->declared, kept_kinds[i].name);
+        }
+        column->declared = arena_string(arena, text_of(declared));
+        return;
+    }
+}
+
+/* The definitions are lines as sqlite_shape_print wrote them. */
+static void read_kinds(const char *sql, struct arena *arena,
+                       struct db_shape_column *columns, size_t count)
+{
+    static const char mark[] = " CONSTRAINT is_";
+    struct buffer start = BUFFER_EMPTY;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *line, *found, *end;
+
+        buffer_clear(&start);
+        buffer_printf(&start, "\n    \"%s\" ", columns[i].name);
+        line = strstr(sql, start.data);
+        if (line == NULL)
+            continue;
+        end = strchr(line + 1, '\n');
+        found = strstr(line, mark);
+        if (found != NULL && (end == NULL || found < end))
+            read_kind(found + strlen(mark), arena, &columns[i]);
+    }
+    buffer_free(&start);
 }
 
 static enum status open_pragma(struct db_session *session, const char *query,
@@ -254,6 +368,29 @@ static enum status read_indexes(struct db_session *session, const char *name,
     return status;
 }
 
+static enum status read_definition(struct db_session *session, const char *name,
+                                   struct arena *arena,
+                                   struct db_shape_column *columns,
+                                   size_t count, struct diag *diag)
+{
+    struct db_rows *rows;
+    enum status status;
+    bool more = false;
+
+    status = open_pragma(session,
+                         "SELECT sql FROM sqlite_schema WHERE type = 'table'"
+                         " AND name = ?1 COLLATE NOCASE AND sql IS NOT NULL",
+                         name, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = sqlite_rows_next(rows, &more, diag);
+    if (status == STATUS_OK && more)
+        read_kinds(arena_string(arena, sqlite_rows_get_text(rows, 0)), arena,
+                   columns, count);
+    sqlite_rows_close(rows);
+    return status;
+}
+
 enum status sqlite_shape_describe(struct db_session *session, const char *name,
                                   struct arena *arena, struct db_shape *shape,
                                   bool *exists, struct diag *diag)
@@ -271,6 +408,8 @@ enum status sqlite_shape_describe(struct db_session *session, const char *name,
     status = read_columns(session, name, arena, columns, &count, diag);
     if (status == STATUS_OK)
         status = read_indexes(session, name, columns, count, diag);
+    if (status == STATUS_OK)
+        status = read_definition(session, name, arena, columns, count, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++)
@@ -281,14 +420,53 @@ enum status sqlite_shape_describe(struct db_session *session, const char *name,
     return STATUS_OK;
 }
 
+/* What a column of a kind should be, for the message. */
+static const char *should_be(const struct db_shape_column *wanted)
+{
+    switch (wanted->kind) {
+    case DB_KIND_BOOLEAN:
+        return "INTEGER for a boolean";
+    case DB_KIND_DECIMAL:
+        return wanted->precision > DECIMAL_DIGITS_MAX
+                   ? "a decimal of at most 18 digits"
+                   : "INTEGER for a decimal of the declared digits and scale";
+    case DB_KIND_DATE:
+        return "TEXT for a date";
+    case DB_KIND_TIME:
+        return "TEXT for a time";
+    case DB_KIND_TIMESTAMP:
+        return "TEXT for a timestamp";
+    default:
+        return type_of(wanted->kind);
+    }
+}
+
+static bool is_kept(enum db_kind kind)
+{
+    for (size_t i = 0; i < sizeof(kept_kinds) / sizeof(kept_kinds[0]); i++)
+        if (kept_kinds[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* A column whose kind is known must be of that kind: the same bytes mean
+ * something else in another. One that somebody made by hand is judged by how
+ * it stores. */
 const char *sqlite_shape_fits(const struct db_shape_column *wanted,
                               const struct db_shape_column *actual)
 {
-    const char *type = type_of(wanted->kind);
-    enum db_kind kind = kind_of(type);
+    bool fits;
 
     if (wanted->kind == DB_KIND_DECIMAL &&
         wanted->precision > DECIMAL_DIGITS_MAX)
-        return "a decimal of at most 18 digits";
-    return kind == actual->kind ? NULL : type;
+        return should_be(wanted);
+    if (!is_kept(actual->kind))
+        fits = kind_of(type_of(wanted->kind)) == actual->kind;
+    else if (wanted->kind == DB_KIND_DECIMAL)
+        fits = actual->kind == DB_KIND_DECIMAL &&
+               actual->scale == wanted->scale &&
+               actual->precision >= wanted->precision;
+    else
+        fits = actual->kind == wanted->kind;
+    return fits ? NULL : should_be(wanted);
 }

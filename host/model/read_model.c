@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "db/shape.h"
 #include "model/field_value.h"
 
 #define WHERE_MAX 32
@@ -38,6 +39,12 @@ static void append_name(struct buffer *sql, const char *name)
     buffer_printf(sql, "\"%s\"", name);
 }
 
+/* "F=" and "F=null" ask for what is not there; a text may be these as well. */
+static bool asks_for_none(const char *value)
+{
+    return value[0] == '\0' || strcmp(value, "null") == 0;
+}
+
 static enum status add_conditions(const struct read_model_request *request,
                                   struct arena *arena, struct buffer *sql,
                                   struct db_value *params, size_t *nparams,
@@ -48,23 +55,34 @@ static enum status add_conditions(const struct read_model_request *request,
         const struct declaration_field *field = find_field(
             request->declaration, where->field, false, diag);
         enum status status;
+        bool none;
 
         if (field == NULL)
             return STATUS_USAGE;
+        none = asks_for_none(where->value);
         status = field_value_parse(field, text_of(where->value), arena,
                                    &params[*nparams], diag);
-        if (status != STATUS_OK) {
+        if (status != STATUS_OK && !none) {
             if (diag != NULL)
                 diag->status = STATUS_USAGE;
             return STATUS_USAGE;
         }
-        buffer_append_string(sql, *nparams == 0 ? " WHERE " : " AND ");
+        buffer_append_string(sql, i == 0 ? " WHERE (" : " AND (");
         append_name(sql, field->name);
-        buffer_printf(sql, " = ?%zu", ++*nparams);
+        if (none)
+            buffer_append_string(sql, " IS NULL");
+        if (status == STATUS_OK) {
+            if (none) {
+                buffer_append_string(sql, " OR ");
+                append_name(sql, field->name);
+            }
+            buffer_printf(sql, " = ?%zu", ++*nparams);
+        }
+        buffer_append_char(sql, ')');
     }
     if (request->key != NULL) {
         params[*nparams] = db_string(request->key);
-        buffer_append_string(sql, *nparams == 0 ? " WHERE " : " AND ");
+        buffer_append_string(sql, request->nwhere == 0 ? " WHERE " : " AND ");
         buffer_printf(sql, "\"read_model_id\" = ?%zu", ++*nparams);
     }
     return STATUS_OK;
@@ -144,4 +162,27 @@ enum status read_model_read(struct db *db,
     buffer_free(&sql);
     arena_free(&arena);
     return status;
+}
+
+enum status read_model_explain(struct db *db,
+                               const struct declaration *declaration,
+                               enum status failed, struct diag *diag)
+{
+    struct arena arena = ARENA_EMPTY;
+    struct db_shape shape;
+    bool exists = true;
+    enum status status;
+
+    if (failed != STATUS_PERMANENT && failed != STATUS_INVALID)
+        return failed;
+    status = db_describe_table(db, declaration->table, &arena, &shape, &exists,
+                               NULL);
+    arena_free(&arena);
+    if (status != STATUS_OK || exists)
+        return failed;
+    return diag_set(diag, STATUS_FAILED,
+                    "projection '%s' has not run on this database yet; "
+                    "`moontide run --until-idle` makes its table %s and fills "
+                    "it",
+                    declaration->name, declaration->table);
 }

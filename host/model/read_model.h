@@ -10,7 +10,9 @@
 
 struct read_model_where {
     const char *field; /* a declared field */
-    const char *value; /* as text; converted to the field's type */
+    /* As text; converted to the field's type. "" and "null" also find where
+     * the field is absent. */
+    const char *value;
 };
 
 struct read_model_request {
@@ -32,5 +34,13 @@ enum status read_model_read(struct db *db,
                             const struct read_model_request *request,
                             read_model_fn fn, void *arg,
                             struct diag *diag) MUST_CHECK;
+
+/** After read_model_read gave `failed` and its transaction is over: says so
+ * when no host has made the table yet, else leaves `diag` and gives `failed`.
+ */
+enum status read_model_explain(struct db *db,
+                               const struct declaration *declaration,
+                               enum status failed,
+                               struct diag *diag) MUST_CHECK;
 
 #endif

@@ -53,6 +53,7 @@ static enum status sql_projection_apply(void *self, struct db *db, size_t unit,
 {
     struct sql_projection *p = self;
     bool savepoint = p->takes_savepoints;
+    int outside = db_savepoints(db);
     enum status status = STATUS_OK;
 
     if (savepoint) {
@@ -74,9 +75,9 @@ static enum status sql_projection_apply(void *self, struct db *db, size_t unit,
     if (!savepoint)
         return STATUS_OK;
     if (*verdict == APPLY_DONE)
-        return db_release(db, diag);
+        return db_release_to_depth(db, outside, diag);
     handler_sql_call_forget(p->sql);
-    status = db_rollback_to(db, diag);
+    status = db_rollback_to_depth(db, outside, diag);
     if (status == STATUS_OK)
         *verdict = APPLY_FAILED;
     return status;

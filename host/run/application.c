@@ -50,6 +50,7 @@ enum status application_connect(const struct settings *settings, bool read_only,
         .busy_timeout = BUSY_TIMEOUT,
         .create = !read_only,
         .read_only = read_only,
+        .host_tables = settings->names.fill,
     };
 
     *db = NULL;

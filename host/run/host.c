@@ -1,5 +1,6 @@
 #include "run/host.h"
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "consumer/consumer.h"
 #include "model/projection.h"
@@ -30,6 +31,9 @@ struct worker {
     struct projection *projection; /* one of the two */
     struct sql_projection *sql_projection;
     struct consumer consumer;
+    struct diag trouble; /* of its last step */
+    bool stuck;          /* and that does not pass by itself */
+    bool stuck_told;
     int64_t fenced;         /* times, since it was told */
     int64_t fenced_told_at; /* monotonic; 0: never */
 };
@@ -97,6 +101,37 @@ static void host_free(struct host *host)
     mem_free(host);
 }
 
+/* A checkpoint behind the topic's end would pass over what comes there: the
+ * topic was restored from an older copy, or the row was changed by hand. */
+static enum status check_checkpoints(struct host *host, struct diag *diag)
+{
+    enum status status = high_water_mark_read(host->app->db, host->app->catalog,
+                                              TOPIC_EVENT_STORE, &host->mark,
+                                              diag);
+
+    /* a mark above the end is told by whoever moves the mark */
+    if (status == STATUS_OK && host->mark.mark > host->mark.end)
+        return STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].consumer;
+
+        for (int p = 0; p < c->stored.partitions; p++)
+            if (c->stored.position[p] > host->mark.end)
+                return diag_set(
+                    diag, STATUS_REFUSED,
+                    "the checkpoint of %s '%s' in partition %d stands at %lld "
+                    "(table %s), and the topic '%s' ends at position %lld: the "
+                    "events "
+                    "were restored from an older copy; restore both from one "
+                    "copy, or start the consumer anew",
+                    c->name.type, c->name.name, p,
+                    (long long)c->stored.position[p],
+                    host->env.names->table[TABLE_CHECKPOINTS], c->source,
+                    (long long)host->mark.end);
+    }
+    return status;
+}
+
 enum status host_open(struct application *app, struct host **host_out,
                       struct diag *diag)
 {
@@ -125,6 +160,8 @@ enum status host_open(struct application *app, struct host **host_out,
         worker_init(host, &host->workers[i], &declarations[i]);
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
         status = consumer_start(&host->workers[i].consumer, diag);
+    if (status == STATUS_OK)
+        status = check_checkpoints(host, diag);
     if (status != STATUS_OK) {
         host_free(host);
         return status;
@@ -223,6 +260,33 @@ static bool refresh_is_due(struct host *host)
     return true;
 }
 
+static bool is_passing(enum status status)
+{
+    return status == STATUS_CONFLICT || status == STATUS_LOST ||
+           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
+}
+
+/* The connection is no good any more: nobody else need try. */
+static bool ends_round(enum status status)
+{
+    return status == STATUS_LOST || status == STATUS_UNAVAILABLE ||
+           (status != STATUS_OK && !is_passing(status));
+}
+
+/* What does not pass by itself stops its consumer only; it is tried again now
+ * and then, and told once. */
+static enum status tell_stuck(struct host *host, struct worker *worker)
+{
+    worker->stuck = true;
+    if (!worker->stuck_told)
+        log_write(&host->app->log, LOG_ERROR,
+                  &(struct log_about){.consumer = worker->consumer.name.name,
+                                      .topic = worker->consumer.source},
+                  "stands still: %s", worker->trouble.message);
+    worker->stuck_told = true;
+    return STATUS_OK;
+}
+
 enum status host_step(struct host *host, struct host_progress *progress,
                       struct diag *diag)
 {
@@ -232,15 +296,28 @@ enum status host_step(struct host *host, struct host_progress *progress,
     enum status status = high_water_mark_advance(
         app->db, app->catalog, TOPIC_EVENT_STORE, &host->mark, diag);
 
-    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+    for (size_t i = 0; i < host->nworkers && !ends_round(status); i++) {
         struct worker *worker = &host->workers[i];
+        enum status own = STATUS_OK;
         bool worked = false;
 
+        if (worker->stuck && !refresh)
+            continue;
+        worker->stuck = false;
         if (refresh && worker->consumer.row.state != CONSUMER_RUNNING)
-            status = consumer_reload(&worker->consumer, diag);
-        if (status == STATUS_OK)
-            status = step_worker(host, worker, &worked, diag);
+            own = consumer_reload(&worker->consumer, &worker->trouble);
+        if (own == STATUS_OK)
+            own = step_worker(host, worker, &worked, &worker->trouble);
         any |= worked;
+        if (own != STATUS_OK && !is_passing(own))
+            own = tell_stuck(host, worker);
+        else if (own == STATUS_OK && worked)
+            worker->stuck_told = false;
+        /* one consumer's trouble is not another's: they all get their turn */
+        if (own != STATUS_OK && status == STATUS_OK)
+            status = diag_set(
+                diag, own, "%s '%s': %s", worker->consumer.name.type,
+                worker->consumer.name.name, worker->trouble.message);
     }
     progress->applied = progress->failed = 0;
     for (size_t i = 0; i < host->nworkers; i++) {
@@ -271,12 +348,6 @@ static void sleep_us(int64_t us)
     nanosleep(&time, NULL); /* a signal ends it early, as it should */
 }
 
-static bool is_passing(enum status status)
-{
-    return status == STATUS_CONFLICT || status == STATUS_LOST ||
-           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
-}
-
 /* Waits and makes the connection good again. It is told once, not each time. */
 static enum status recover(struct host *host, enum status status,
                            struct diag *diag)
@@ -303,18 +374,50 @@ static enum status recover(struct host *host, enum status status,
 
 static enum status report_halted(const struct host *host, struct diag *diag)
 {
+    struct buffer list = BUFFER_EMPTY;
+    const struct consumer *first = NULL;
+    size_t halted = 0;
+
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].consumer;
 
-        if (c->row.state == CONSUMER_HALTED)
-            return diag_set(diag, STATUS_FAILED,
-                            "%s '%s' is halted with %s; `moontide status %s` "
-                            "shows the message and the script line, and the "
-                            "next start tries it again",
-                            c->name.type, c->name.name,
-                            halt_reason_word(c->row.halt_reason), c->name.name);
+        if (c->row.state != CONSUMER_HALTED)
+            continue;
+        if (first == NULL)
+            first = c;
+        buffer_printf(&list, "%s%s '%s' is halted with %s",
+                      halted++ > 0 ? ", " : "", c->name.type, c->name.name,
+                      halt_reason_word(c->row.halt_reason));
+    }
+    if (halted > 0)
+        diag_set(diag, STATUS_FAILED,
+                 "%.1500s%s; `moontide status %s` shows the %s and the script "
+                 "%s, and the next start tries %s again",
+                 list.data, list.len > 1500 ? " ..." : "",
+                 halted == 1 ? first->name.name : "CONSUMER",
+                 halted == 1 ? "message" : "messages",
+                 halted == 1 ? "line" : "lines", halted == 1 ? "it" : "them");
+    buffer_free(&list);
+    return halted > 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+enum status host_stuck(const struct host *host, struct diag *diag)
+{
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct worker *worker = &host->workers[i];
+
+        if (worker->stuck)
+            return diag_set(
+                diag, worker->trouble.status, "%s '%s' stands still: %s",
+                worker->consumer.name.type, worker->consumer.name.name,
+                worker->trouble.message);
     }
     return STATUS_OK;
+}
+
+void host_retry_stuck(struct host *host)
+{
+    host->refreshed_at = 0;
 }
 
 enum status host_run_until_idle(struct host *host,
@@ -340,7 +443,8 @@ enum status host_run_until_idle(struct host *host,
     status = save_all(host, diag);
     if (status != STATUS_OK || *stop)
         return status;
-    return report_halted(host, diag);
+    status = host_stuck(host, diag);
+    return status == STATUS_OK ? report_halted(host, diag) : status;
 }
 
 enum status host_run(struct host *host, const volatile sig_atomic_t *stop,

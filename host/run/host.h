@@ -34,11 +34,18 @@ typedef void (*host_progress_fn)(void *arg,
                                  const struct host_progress *progress);
 
 /** Rounds until nothing is left (checkpoints saved) or *stop is set. FAILED
- * when a consumer is halted in the end: the message names the first. */
+ * when consumers are halted in the end: the message names them. */
 enum status host_run_until_idle(struct host *host,
                                 const volatile sig_atomic_t *stop,
                                 host_progress_fn fn, void *arg,
                                 struct diag *diag) MUST_CHECK;
+
+/** The trouble of the first consumer that stands still, OK when there is
+ * none: a row of its that nobody can read, a table that is gone. It is tried
+ * again twice a second. */
+enum status host_stuck(const struct host *host, struct diag *diag) MUST_CHECK;
+/** Tries such consumers again with the next round. */
+void host_retry_stuck(struct host *host);
 
 /** Rounds until *stop is set, with adaptive polling in between. */
 enum status host_run(struct host *host, const volatile sig_atomic_t *stop,

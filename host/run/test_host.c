@@ -3,7 +3,8 @@
 #include "base/memory.h"
 
 enum status test_host_open(struct lua_State *L, int index, const char *app_dir,
-                           struct test_host **host_out, struct diag *diag)
+                           bool late, struct test_host **host_out,
+                           struct diag *diag)
 {
     struct test_host *host = mem_alloc(sizeof(*host));
     enum status status;
@@ -18,7 +19,8 @@ enum status test_host_open(struct lua_State *L, int index, const char *app_dir,
                               &host->app, diag);
     if (status != STATUS_OK)
         goto fail_application;
-    status = host_open(&host->app, &host->host, diag);
+    if (!late)
+        status = host_open(&host->app, &host->host, diag);
     if (status != STATUS_OK)
         goto fail_host;
     *host_out = host;
@@ -73,12 +75,17 @@ enum status test_host_append(struct test_host *host,
 enum status test_host_run(struct test_host *host,
                           struct host_progress *progress, struct diag *diag)
 {
-    enum status status;
+    enum status status = STATUS_OK;
 
+    if (host->host == NULL)
+        status = host_open(&host->app, &host->host, diag);
+    if (status != STATUS_OK)
+        return status;
+    host_retry_stuck(host->host);
     do {
         status = host_step(host->host, progress, diag);
     } while (status == STATUS_OK && !progress->idle);
-    return status;
+    return status == STATUS_OK ? host_stuck(host->host, diag) : status;
 }
 
 enum status test_host_redeliver(struct test_host *host, struct diag *diag)

@@ -155,24 +155,63 @@ static const char *uniqueness(const struct db_shape_column *column)
     return column->unique ? "unique" : "not unique";
 }
 
+static void print_literal(struct buffer *out, const char *text)
+{
+    buffer_append_char(out, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            buffer_append_char(out, '\'');
+        buffer_append_char(out, *text);
+    }
+    buffer_append_char(out, '\'');
+}
+
+/* The same steps for every fault that needs the table made anew, in an order
+ * that the foreign keys allow; ready to be pasted. */
+static void print_remedy(const struct names *names,
+                         const struct query_table *table, bool exists,
+                         struct buffer *out)
+{
+    static const enum table_id rows[] = {TABLE_SKIPPED, TABLE_UNDELIVERED,
+                                         TABLE_CHECKPOINTS};
+    struct buffer name = BUFFER_EMPTY;
+    const char *consumers = names->table[TABLE_CONSUMERS];
+
+    print_literal(&name, table->projection);
+    if (exists)
+        buffer_printf(out, "\n  DROP TABLE %s;", table->name);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        buffer_printf(out,
+                      "\n  DELETE FROM %s WHERE consumer_id = (SELECT id FROM "
+                      "%s WHERE consumer_type = 'projection' AND "
+                      "consumer_name = %s);",
+                      names->table[rows[i]], consumers, name.data);
+    buffer_printf(out, "\n  DELETE FROM %s WHERE projection = %s;",
+                  names->table[TABLE_EPOCHS], name.data);
+    buffer_printf(out,
+                  "\n  DELETE FROM %s WHERE consumer_type = 'projection' AND "
+                  "consumer_name = %s;",
+                  consumers, name.data);
+    buffer_free(&name);
+}
+
 /* `fault` is a whole clause with both shapes. */
 static enum status wrong_shape(const struct check *check, const char *column,
                                const char *fault)
 {
-    const struct names *names = check->names;
+    struct buffer remedy = BUFFER_EMPTY;
+    enum status status;
 
-    return diag_set(
+    print_remedy(check->names, check->table, true, &remedy);
+    status = diag_set(
         check->diag, STATUS_CONFIG,
-        "projection \"%s\", table \"%s\", column \"%s\": %s; drop the table "
-        "and delete the rows of this projection from %s, %s, %s and %s, in "
-        "that order: %s and the projection fills it from the start of its "
-        "topics",
+        "projection \"%s\", table \"%s\", column \"%s\": %s; to let the "
+        "projection start anew%s:%s",
         check->table->projection, check->table->name, column, fault,
-        names->table[TABLE_SKIPPED], names->table[TABLE_UNDELIVERED],
-        names->table[TABLE_CHECKPOINTS], names->table[TABLE_CONSUMERS],
-        check->create ? "then the next start creates it in the declared shape"
-                      : "then create it in the declared shape "
-                        "(schema.create is off)");
+        check->create ? "" : " (schema.create is off: create the table then)",
+        remedy.data);
+    buffer_free(&remedy);
+    return status;
 }
 
 static enum status no_query_table(const struct check *check,
@@ -306,6 +345,41 @@ static enum status look(struct db *db, const struct names *names,
     return status;
 }
 
+/* A new table beside an old checkpoint would hold what comes from now on and
+ * look as if it were all. */
+static enum status check_progress(struct db *db, const struct names *names,
+                                  const struct query_table *table,
+                                  struct diag *diag)
+{
+    const struct db_value name = db_string(table->projection);
+    struct buffer text = BUFFER_EMPTY;
+    struct db_sql sql;
+    int64_t position = 0;
+    bool found = false;
+    enum status status = catalog_fill(
+        catalog_raw(db_dialect(db), SQL_SCHEMA_PROJECTION_PROGRESS),
+        names->fill, &text, diag);
+
+    if (status == STATUS_OK) {
+        sql = db_sql_make(buffer_text(&text), DB_HOST);
+        status = db_query_int64(db, &sql, &name, 1, &position, &found, diag);
+    }
+    if (status == STATUS_OK && found) {
+        buffer_clear(&text);
+        print_remedy(names, table, false, &text);
+        status = diag_set(diag, STATUS_CONFIG,
+                          "projection \"%s\" has read up to position %lld, but "
+                          "its table \"%s\" is not there (dropped, or another "
+                          "name in `table`): a new one would lack what was "
+                          "read; bring it back, or let the projection start "
+                          "anew:%s",
+                          table->projection, (long long)position, table->name,
+                          text.data);
+    }
+    buffer_free(&text);
+    return status;
+}
+
 /* Another program may create the table at the same time: look again under the
  * writer's lock. */
 static enum status create_table(struct db *db, const struct names *names,
@@ -320,6 +394,8 @@ static enum status create_table(struct db *db, const struct names *names,
     if (status != STATUS_OK)
         return status;
     status = look(db, names, table, wanted, true, &exists, diag);
+    if (status == STATUS_OK && !exists)
+        status = check_progress(db, names, table, diag);
     if (status == STATUS_OK && !exists) {
         status = db_create_table(db, wanted, diag);
         if (status != STATUS_OK)
