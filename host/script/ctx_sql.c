@@ -35,9 +35,11 @@ static struct handler_sql *check_sql(struct handler_code *code, lua_State *L,
     return code->call->sql;
 }
 
-/* For statements that run at once: they may not outlive the call. */
+/* For statements that run at once: they may not outlive the call. Each is
+ * followed by limits_spent. */
 static void watch(struct handler_sql *sql, lua_State *L)
 {
+    limits_check(L);
     handler_sql_deadline(sql, limits_of(L)->deadline);
 }
 
@@ -138,11 +140,14 @@ int ctx_sql_update(lua_State *L)
     int64_t affected = 0;
     struct diag diag;
     size_t nparams;
+    enum status status;
 
     statement = check_statement(code, L, "update", &nparams);
     watch(sql, L);
-    if (handler_sql_update(sql, &statement->sql, code->parameters, nparams,
-                           &affected, &diag) != STATUS_OK)
+    status = handler_sql_update(sql, &statement->sql, code->parameters, nparams,
+                                &affected, &diag);
+    limits_spent(L);
+    if (status != STATUS_OK)
         return raise(code, L, &diag);
     lua_pushnumber(L, (lua_Number)affected);
     return 1;
@@ -167,13 +172,16 @@ static void push_rows(struct handler_code *code, lua_State *L)
     lua_setmetatable(L, list);
     for (;;) {
         if (db_next(code->rows, &more, &diag) != STATUS_OK) {
+            limits_spent(L);
             handler_code_close_rows(code);
             raise(code, L, &diag);
         }
         if (!more)
-            return;
-        if (++count % ROWS_CHECK == 0)
+            break;
+        if (++count % ROWS_CHECK == 0) {
+            limits_spent(L);
             limits_check(L);
+        }
         lua_createtable(L, 0, (int)ncolumns);
         for (size_t i = 0; i < ncolumns; i++) {
             lua_pushvalue(L, names + (int)i);
@@ -182,6 +190,7 @@ static void push_rows(struct handler_code *code, lua_State *L)
         }
         lua_rawseti(L, list, count);
     }
+    limits_spent(L);
 }
 
 /* ctx:query(sql, ...) -> list of { column = value } */
@@ -192,11 +201,14 @@ int ctx_sql_query(lua_State *L)
     const struct sql_text *statement;
     struct diag diag;
     size_t nparams;
+    enum status status;
 
     statement = check_statement(code, L, "query", &nparams);
     watch(sql, L);
-    if (handler_sql_query(sql, &statement->sql, code->parameters, nparams,
-                          &code->rows, &diag) != STATUS_OK)
+    status = handler_sql_query(sql, &statement->sql, code->parameters, nparams,
+                               &code->rows, &diag);
+    limits_spent(L);
+    if (status != STATUS_OK)
         return raise(code, L, &diag);
     push_rows(code, L);
     handler_code_close_rows(code);
@@ -357,13 +369,16 @@ int ctx_sql_try(lua_State *L)
     struct handler_sql *sql = check_sql(code, L, "try");
     struct lua_failure failure;
     struct diag diag;
+    enum status status;
 
     if (lua_type(L, 2) != LUA_TFUNCTION)
         return luaL_error(L, "ctx:try takes a function, not a %s",
                           luaL_typename(L, 2));
     lua_settop(L, 2);
     watch(sql, L);
-    if (handler_sql_try(sql, &diag) != STATUS_OK)
+    status = handler_sql_try(sql, &diag);
+    limits_spent(L);
+    if (status != STATUS_OK)
         return raise(code, L, &diag);
     lua_pushboolean(L, 1);
     lua_insert(L, 2);
@@ -371,7 +386,9 @@ int ctx_sql_try(lua_State *L)
         handler_code_close_rows(code);
         return give_up(code, L, &failure);
     }
-    if (send_queue(sql, &failure.host) != STATUS_OK) {
+    status = send_queue(sql, &failure.host);
+    limits_spent(L);
+    if (status != STATUS_OK) {
         failure.outcome = LUA_CALL_HOST;
         snprintf(failure.message, sizeof(failure.message), "%s",
                  failure.host.message);

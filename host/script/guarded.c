@@ -140,6 +140,22 @@ int guarded_rep(lua_State *L)
     return 1;
 }
 
+/* A sort may take longer than thousands of instructions, and its comparison
+ * may sort. */
+int guarded_sort(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (!lua_isnoneornil(L, 2))
+        luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    limits_check(L);
+    limits_check_stack(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 2, 0);
+    return 0;
+}
+
 /* Where a Lua stack is full no hook can run, so a script that recurses and
  * catches the overflow would never meet the deadline: pcall looks as well. */
 static int check_limits(lua_State *L)

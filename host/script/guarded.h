@@ -16,6 +16,8 @@ int guarded_randomseed(lua_State *L);
 int guarded_print(lua_State *L);
 /** string.rep; upvalue: the library's. */
 int guarded_rep(lua_State *L);
+/** table.sort; upvalue: the library's. */
+int guarded_sort(lua_State *L);
 
 /** Pushes pcall and xpcall, made of the pcall in the globals at `hidden`. */
 void guarded_push_calls(lua_State *L, int hidden);

@@ -4,10 +4,19 @@
 
 #include <lauxlib.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
 
-#define HOOK_COUNT 10000 /* instructions between two looks at the clock */
-#define STACK_ROOM ((uintptr_t)4 << 20) /* of C, for nested calls */
+/* Instructions between two looks at the clock. An instruction can be a copy of
+ * megabytes, or one more level of C. */
+#define HOOK_COUNT 1000
+#define STACK_ROOM ((uintptr_t)4 << 20) /* of C, for nested calls, at most */
 #define DEEP_TEXT  "C stack overflow (calls are nested too deeply)"
+
+#define STALL   (CLOCK_SECOND / 10)  /* shorter gaps are not looked into */
+#define CPU_AGE (CLOCK_SECOND / 100) /* of the processor time kept */
+/* A granted library can wait, too, and must not do so for ever. */
+#define STALLS_MAX 10
 
 /* Percent of what is in use that may be added before the next collection. The
  * heap of handlers is small and nearly all of it dies at once, so rarer
@@ -87,15 +96,62 @@ static void expire(lua_State *L, struct limits *limits)
     lua_sethook(L, hook, LUA_MASKCOUNT, 1);
 }
 
+static int64_t cpu_time(void)
+{
+    struct timespec used;
+
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) != 0)
+        return 0;
+    return (int64_t)used.tv_sec * CLOCK_SECOND + used.tv_nsec / 1000;
+}
+
+/* Costs a system call, so not at every look. */
+static void note_cpu(struct limits *limits, int64_t now)
+{
+    if (now - limits->cpu_seen < CPU_AGE)
+        return;
+    limits->cpu = cpu_time();
+    limits->cpu_seen = now;
+}
+
+/* The processor time was read a little before the gap began, so that the
+ * deadline rather moves too little. */
+static void look(struct limits *limits, int64_t now)
+{
+    int64_t gap = now - limits->seen;
+
+    limits->seen = now;
+    if (gap >= STALL && limits->stalls < STALLS_MAX) {
+        int64_t idle = gap - (cpu_time() - limits->cpu);
+
+        if (idle >= STALL && idle <= gap &&
+            idle < INT64_MAX - limits->deadline) {
+            limits->deadline += idle;
+            limits->stalls++;
+        }
+    }
+    note_cpu(limits, now);
+}
+
+static void check_time(lua_State *L, struct limits *limits)
+{
+    if (!limits->expired) {
+        int64_t now = clock_monotonic();
+
+        look(limits, now);
+        if (now >= limits->deadline)
+            expire(L, limits);
+    }
+    if (limits->expired)
+        (void)raise_time(L, limits);
+}
+
 static void hook(lua_State *L, lua_Debug *at)
 {
     struct limits *limits = limits_of(L);
 
     (void)at;
-    if (!limits->expired && clock_monotonic() >= limits->deadline)
-        expire(L, limits);
-    if (limits->expired)
-        (void)raise_time(L, limits);
+    check_time(L, limits);
     if (limits_is_deep(limits)) {
         limits->deep = true;
         /* a script that catches the error goes on at its own level only */
@@ -107,8 +163,21 @@ static void hook(lua_State *L, lua_Debug *at)
     }
 }
 
+/* What lies above the call on the stack, and what is called where the bound
+ * is reached, need some as well. */
+static uintptr_t stack_room(void)
+{
+    struct rlimit stack;
+
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 ||
+        stack.rlim_cur == RLIM_INFINITY || stack.rlim_cur / 2 > STACK_ROOM)
+        return STACK_ROOM;
+    return (uintptr_t)stack.rlim_cur / 2;
+}
+
 void limits_install(lua_State *L, struct limits *limits)
 {
+    limits->stack_room = stack_room();
     limits->allocate = lua_getallocf(L, &limits->allocate_data);
     limits->used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) * 1024 +
                    (size_t)lua_gc(L, LUA_GCCOUNTB, 0);
@@ -131,9 +200,13 @@ void limits_arm(struct limits *limits)
     int64_t now = clock_monotonic();
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-    limits->stack_bound = here > STACK_ROOM ? here - STACK_ROOM : 0;
+    limits->stack_bound = here > limits->stack_room ? here - limits->stack_room
+                                                    : 0;
     limits->expired = false;
     limits->refused = false;
+    limits->seen = now;
+    limits->stalls = 0;
+    note_cpu(limits, now);
     limits->deadline = limits->time_us < INT64_MAX - now ? now + limits->time_us
                                                          : INT64_MAX;
 }
@@ -150,12 +223,12 @@ void limits_disarm(lua_State *L, struct limits *limits)
 
 void limits_check(lua_State *L)
 {
-    struct limits *limits = limits_of(L);
+    check_time(L, limits_of(L));
+}
 
-    if (!limits->expired && clock_monotonic() >= limits->deadline)
-        expire(L, limits);
-    if (limits->expired)
-        (void)raise_time(L, limits);
+void limits_spent(lua_State *L)
+{
+    limits_of(L)->seen = clock_monotonic();
 }
 
 void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])

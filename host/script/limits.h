@@ -3,6 +3,10 @@
  * an upper bound, and a deadline that is checked by a count hook and by long
  * loops in C. Both fail the running call, never the host.
  *
+ * A process that was stopped, or whose machine was, did not run: such a gap
+ * between two looks at the clock, in which no processor time was used and no
+ * C function waited for the script (limits_spent), moves the deadline.
+ *
  * LuaJIT does not count nested C calls, so the same hook watches how deep the
  * C stack is, and C functions that call back into a script ask as well.
  *
@@ -30,6 +34,10 @@ struct limits {
     bool expired;          /* the running call passed its deadline */
     bool refused;          /* the allocator said no during the running call */
     bool deep;             /* the C stack passed its bound and is still there */
+    int64_t seen;          /* the last look at the clock */
+    int64_t cpu, cpu_seen; /* processor time, and when it was read */
+    int stalls;            /* gaps that moved the deadline of this call */
+    uintptr_t stack_room;  /* bytes of C stack that a call may take */
     uintptr_t stack_bound; /* addresses below it are too deep; 0: none */
     char where[LIMITS_TEXT_SIZE]; /* "file:line" that was running then */
     lua_Alloc allocate;           /* what really allocates */
@@ -57,6 +65,10 @@ void limits_disarm(lua_State *L, struct limits *limits);
 
 /** For loops in C, every few thousand steps: raises once time is over. */
 void limits_check(lua_State *L);
+
+/** After a C function that waited on behalf of the script (a database call):
+ * that time counts, although no processor was used. */
+void limits_spent(lua_State *L);
 
 /** "file:line" of the innermost frame that runs a file's code (not a chunk of
  * the host's own), "" when there is none. Allocates nothing. */

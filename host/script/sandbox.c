@@ -202,6 +202,9 @@ static void add_table(lua_State *L, int hidden, int globals)
     lua_newtable(L);
     copy(L, lua_gettop(L) - 1, table_names);
     copy(L, lua_gettop(L) - 1, extras);
+    lua_getfield(L, -2, "sort");
+    lua_pushcclosure(L, guarded_sort, 1);
+    lua_setfield(L, -2, "sort");
     add_library(L, globals, "table");
     lua_pop(L, 1);
 }

@@ -4,12 +4,17 @@
 #include "script/state.h"
 
 #include <luajit.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -112,6 +117,122 @@ static void the_line_that_ran_too_long_is_named(void **state)
 {
     expect(*state, "local x = 1\n\nwhile x do\n\nend\n", LUA_CALL_TIMEOUT,
            "handlers/x.lua:3: " TIME_TEXT);
+}
+
+static int64_t processor_time(void)
+{
+    struct timespec used;
+
+    assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+    return used.tv_sec * CLOCK_SECOND + used.tv_nsec / 1000;
+}
+
+/* Long C functions leave gaps between two looks at the clock, too. */
+static void work_never_moves_the_deadline(void **state)
+{
+    static const char *const hostile[] = {
+        "while true do end",
+        "while true do pcall(error) end",
+        "local t = ('x'):rep(1e6) while true do t:find('.-y') end",
+        "local s = ('x'):rep(3e6) while true do s:upper():reverse() end",
+        "local s = ('x'):rep(3e6) while true do local t = s .. 'y' end",
+        "local t = {} for i = 1, 1e5 do t[i] = 'ab' end"
+        " while true do table.concat(t) end",
+    };
+    static const char sorting[] =
+        "local t = {} for i = 1, 4e5 do t[i] = i * 7919 % 400009 end\n"
+        "while true do table.sort(t) end";
+    struct script_state *script = *state;
+    struct lua_failure failure;
+    int64_t start;
+
+    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+        start = processor_time();
+        assert_int_equal(run(script, hostile[i], &failure), LUA_CALL_TIMEOUT);
+        if (processor_time() - start > script->limits.time_us + 200 * 1000)
+            fail_msg("%s: took too long", hostile[i]);
+    }
+    /* one sort may end after the limit, the next one must not begin */
+    script->limits.memory = (size_t)64 << 20;
+    start = processor_time();
+    assert_int_equal(run(script, sorting, &failure), LUA_CALL_TIMEOUT);
+    assert_true(processor_time() - start < 4 * CLOCK_SECOND);
+}
+
+static int stop_process(lua_State *L)
+{
+    (void)L;
+    (void)raise(SIGSTOP);
+    return 0;
+}
+
+static int wait_in_vain(lua_State *L)
+{
+    (void)poll(NULL, 0, 150);
+    limits_spent(L);
+    return 0;
+}
+
+static int push_waits(lua_State *L)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script_state_of(L)->globals_ref);
+    lua_pushcfunction(L, stop_process);
+    lua_setfield(L, -2, "stop");
+    lua_pushcfunction(L, wait_in_vain);
+    lua_setfield(L, -2, "wait");
+    return 0;
+}
+
+/* The outcome of the chunk in a process that stops when it calls stop(), and
+ * goes on only when its limits.time is over. */
+static enum lua_outcome run_stopped(const char *source)
+{
+    const struct state_options options = {
+        .time_us = CLOCK_SECOND / 2,
+        .memory = INT64_C(16) << 20,
+    };
+    pid_t child = fork();
+    int64_t end;
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct script_state *script = open_with(&options);
+        struct lua_failure failure;
+
+        if (lua_call_run(script, push_waits, NULL, &failure) != LUA_CALL_OK)
+            _exit(100);
+        _exit((int)run(script, source, &failure));
+    }
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_true(WIFSTOPPED(status));
+    end = clock_monotonic() + 2 * options.time_us;
+    while (clock_monotonic() < end)
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return (enum lua_outcome)WEXITSTATUS(status);
+}
+
+static void a_stopped_process_has_its_whole_time(void **state)
+{
+    (void)state;
+    assert_int_equal(run_stopped("for i = 1, 1e5 do end stop()"
+                                 " for i = 1, 1e6 do end"),
+                     LUA_CALL_OK);
+    assert_int_equal(run_stopped("stop() while true do end"), LUA_CALL_TIMEOUT);
+}
+
+static void time_that_the_host_waited_for_a_script_counts(void **state)
+{
+    struct script_state *script = *state;
+    struct lua_failure failure;
+
+    assert_int_equal(lua_call_run(script, push_waits, NULL, &failure),
+                     LUA_CALL_OK);
+    assert_int_equal(run(script, "wait() for i = 1, 1e6 do end", &failure),
+                     LUA_CALL_TIMEOUT);
 }
 
 static void memory_bombs_fail_by_memory(void **state)
@@ -272,25 +393,26 @@ static int push_host_globals(lua_State *L)
     return 0;
 }
 
+static const char *const deep[] = {
+    "local function f() return 1 + f() end f()",
+    "local t = {} setmetatable(t, { __index = function(_, k)"
+    " return t[k] .. 'x' end }) return t.x",
+    "local function f() return (('x'):gsub('x', f)) end f()",
+    "local t = {} setmetatable(t, { __index = function(_, k)"
+    " return (('x'):gsub('x', t)) end }) return t.x",
+    "local function f() table.sort({ 1, 2 }, f) end f()",
+    "local function f() coroutine.wrap(f)() end f()",
+    "local function f() local ok, why = coroutine.resume("
+    "coroutine.create(f)) if not ok then error(why, 0) end end f()",
+    "local t = {} setmetatable(t, { __tostring = function()"
+    " return ('%s'):format(t) end }) return tostring(t)",
+    "local t = {} setmetatable(t, { __tostring = function()"
+    " print(t) return 'x' end }) print(t)",
+    "local function f() try(f) error('deep') end f()",
+};
+
 static void deep_recursion_is_an_error(void **state)
 {
-    static const char *const hostile[] = {
-        "local function f() return 1 + f() end f()",
-        "local t = {} setmetatable(t, { __index = function(_, k)"
-        " return t[k] .. 'x' end }) return t.x",
-        "local function f() return (('x'):gsub('x', f)) end f()",
-        "local t = {} setmetatable(t, { __index = function(_, k)"
-        " return (('x'):gsub('x', t)) end }) return t.x",
-        "local function f() table.sort({ 1, 2 }, f) end f()",
-        "local function f() coroutine.wrap(f)() end f()",
-        "local function f() local ok, why = coroutine.resume("
-        "coroutine.create(f)) if not ok then error(why, 0) end end f()",
-        "local t = {} setmetatable(t, { __tostring = function()"
-        " return ('%s'):format(t) end }) return tostring(t)",
-        "local t = {} setmetatable(t, { __tostring = function()"
-        " print(t) return 'x' end }) print(t)",
-        "local function f() try(f) error('deep') end f()",
-    };
     struct script_state *script = *state;
     struct lua_failure failure;
 
@@ -298,13 +420,38 @@ static void deep_recursion_is_an_error(void **state)
     script->limits.memory = (size_t)512 << 20;
     assert_int_equal(lua_call_run(script, push_host_globals, NULL, &failure),
                      LUA_CALL_OK);
-    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
-        enum lua_outcome outcome = run(script, hostile[i], &failure);
+    for (size_t i = 0; i < sizeof(deep) / sizeof(deep[0]); i++) {
+        enum lua_outcome outcome = run(script, deep[i], &failure);
 
         /* memory: coroutine.wrap adds a position at every level it leaves */
         if (outcome != LUA_CALL_ERROR && outcome != LUA_CALL_MEMORY)
-            fail_msg("%s: %s", hostile[i], failure.message);
+            fail_msg("%s: %s", deep[i], failure.message);
         run_well(script, "return 1");
+    }
+}
+
+/* A stack's size counts when a program starts. */
+static void deep_recursion_is_an_error_on_a_small_stack(void **state)
+{
+    static const rlim_t sizes[] = {4096, 2048, 1024, 512, 256};
+    int status;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct rlimit stack = {.rlim_cur = sizes[i] << 10};
+        pid_t child = fork();
+
+        assert_true(child >= 0);
+        if (child == 0) {
+            stack.rlim_max = stack.rlim_cur;
+            if (setrlimit(RLIMIT_STACK, &stack) == 0)
+                (void)execl("/proc/self/exe", "script_state_test", "deep",
+                            (char *)NULL);
+            _exit(100);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            fail_msg("%d KiB: status %d", (int)sizes[i], status);
     }
 }
 
@@ -761,9 +908,17 @@ static void memory_may_end_anywhere(void **state)
 #define STATE_TEST(name)                                                       \
     cmocka_unit_test_setup_teardown(name, open_state, close_state)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest deep_tests[] = {
+        STATE_TEST(deep_recursion_is_an_error),
+        STATE_TEST(deep_recursion_that_is_caught_ends_at_the_time_limit),
+    };
     const struct CMUnitTest tests[] = {
+        STATE_TEST(work_never_moves_the_deadline),
+        STATE_TEST(a_stopped_process_has_its_whole_time),
+        STATE_TEST(time_that_the_host_waited_for_a_script_counts),
+        STATE_TEST(deep_recursion_is_an_error_on_a_small_stack),
         STATE_TEST(endless_code_fails_by_time),
         STATE_TEST(the_line_that_ran_too_long_is_named),
         STATE_TEST(memory_bombs_fail_by_memory),
@@ -791,5 +946,7 @@ int main(void)
         STATE_TEST(memory_may_end_anywhere),
     };
 
+    if (argc == 2 && strcmp(argv[1], "deep") == 0)
+        return cmocka_run_group_tests(deep_tests, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
