@@ -147,9 +147,8 @@ static void the_environment_and_files_can_be_read(void **state)
 
 static void nothing_else_is_there(void **state)
 {
-    static const char *const names[] = {
-        "os",     "io", "require", "print", "pcall",
-        "string", "_G", "load",    "pairs", "setmetatable"};
+    static const char *const names[] = {"print", "pcall", "string",      "_G",
+                                        "load",  "pairs", "setmetatable"};
     const struct folder *folder = *state;
     char source[96];
 
@@ -170,6 +169,15 @@ static void faults_have_file_and_line(void **state)
         {"return {\n x = = 1 }", ":2: unexpected symbol near '='"},
         {"\nlocal x = nil + 1\nreturn {}",
          ":2: attempt to perform arithmetic on a nil value"},
+        {"return { x = os.time() }",
+         ":1: the configuration has no `os`; env \"NAME\" gives an "
+         "environment variable, env(\"NAME\", \"other\") one with a default"},
+        {"return { x = io.open('a') }",
+         ":1: the configuration has no `io`; file \"NAME\" gives the content "
+         "of a file"},
+        {"return require 'x'",
+         ":1: the configuration has no `require`; file \"NAME\" gives the "
+         "content of a file"},
         {"return 5", ": must return a table, not a number"},
         {"local x = 1", ": must return a table, not a nil"},
         {"return { poll = { x = function() end } }",
