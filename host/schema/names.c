@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #define SHOWN_SIZE 96 /* of a faulty name inside a message */
 
@@ -199,10 +200,26 @@ enum status names_identifier(const char *what, const char *name,
     return STATUS_OK;
 }
 
+enum status names_table_name(const char *what, const char *name,
+                             struct diag *diag)
+{
+    static const char *const kept[] = {"sqlite_", "pg_"};
+    enum status status = names_identifier(what, name, diag);
+
+    for (size_t i = 0;
+         status == STATUS_OK && i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (strncasecmp(name, kept[i], strlen(kept[i])) == 0)
+            return diag_set(diag, STATUS_CONFIG,
+                            "%s \"%s\" begins with %s, which databases keep "
+                            "for themselves: choose another name",
+                            what, name, kept[i]);
+    return status;
+}
+
 static enum status check_table(const char *what, const char *name,
                                struct diag *diag)
 {
-    enum status status = names_identifier(what, name, diag);
+    enum status status = names_table_name(what, name, diag);
 
     if (status != STATUS_OK)
         return status;

@@ -123,4 +123,9 @@ const char *names_placeholder(enum table_id id);
 enum status names_identifier(const char *what, const char *name,
                              struct diag *diag) MUST_CHECK;
 
+/** The same for a table, whose name must not begin as the names that databases
+ * keep for themselves do ("sqlite_", "pg_"). */
+enum status names_table_name(const char *what, const char *name,
+                             struct diag *diag) MUST_CHECK;
+
 #endif

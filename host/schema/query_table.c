@@ -29,7 +29,7 @@ enum status query_table_name(const char *projection, char out[], size_t size,
         out[len++] = kept ? *at : '_';
     }
     out[len] = '\0';
-    if (names_identifier("table name", out, diag) != STATUS_OK)
+    if (names_table_name("table name", out, diag) != STATUS_OK)
         return diag_wrap(diag, "projection \"%s\"; set `table`", projection);
     return STATUS_OK;
 }
@@ -76,7 +76,7 @@ enum status query_table_check(const struct query_table *table,
 {
     enum status status;
 
-    if (names_identifier("table name", table->name, diag) != STATUS_OK)
+    if (names_table_name("table name", table->name, diag) != STATUS_OK)
         return diag_wrap(diag, "projection \"%s\"", table->projection);
     for (size_t i = 0; i < table->nfields; i++) {
         status = check_field(table, i, diag);

@@ -1,6 +1,7 @@
 #include "script/declare.h"
 
 #include "base/buffer.h"
+#include "schema/names.h"
 #include "schema/query_table.h"
 #include "script/lua_call.h"
 #include "script/native.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#define FIELDS_MAX   1000 /* what a table of any database has room for */
 #define TABLES_LIMIT ((size_t)1 << 20) /* bytes of a DDL file */
 
 /* Pushes a function of lua/moontide/declare.lua. */
@@ -191,6 +193,11 @@ static void take_fields(const struct build *b)
 
     lua_getfield(b->L, b->at, "fields");
     d->nfields = lua_objlen(b->L, -1);
+    if (d->nfields > FIELDS_MAX) {
+        lua_pushfstring(b->L, "has %d fields, and a query table takes %d",
+                        (int)d->nfields, FIELDS_MAX);
+        fail(b, lua_tostring(b->L, -1));
+    }
     fields = arena_alloc_zero(b->set->arena, d->nfields * sizeof(*fields) + 1);
     for (size_t i = 0; i < d->nfields; i++) {
         struct declaration_field *field = &fields[i];
@@ -221,8 +228,11 @@ static void take_query_table(const struct build *b)
     struct diag diag;
 
     d->table = take_text(b, "table").data;
-    if (d->table != NULL)
+    if (d->table != NULL) {
+        if (names_table_name("table", d->table, &diag) != STATUS_OK)
+            fail(b, diag.message);
         return;
+    }
     if (query_table_name(d->name, name, sizeof(name), &diag) != STATUS_OK)
         fail(b, diag.message);
     d->table = arena_string(b->set->arena, text_of(name));

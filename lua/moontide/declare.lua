@@ -267,7 +267,11 @@ function declare.check_dialect(dialect, raise)
 end
 
 local function check_name(kind, declared, file, line)
-  if not is_text(declared, NAME_MAX) or declared:find("%c") then
+  local control = type(declared) == "string" and declared:match "%c"
+  if control then
+    error(('%s:%d: moontide.%s "%s": the name has a control character, byte %d'):format(
+      file, line, kind, (declared:sub(1, NAME_MAX):gsub("%c", "?")), control:byte()), 0)
+  elseif not is_text(declared, NAME_MAX) then
     if line == 0 and type(declared) == "table" then
       local found, first = place_of_table(declared)
       file, line = found or file, first or line

@@ -105,6 +105,49 @@ static void nothing_to_declare_is_no_fault(void **state)
     fixture_close(&f, NO_FILES);
 }
 
+static void names_that_databases_keep_are_refused(void **state)
+{
+    (void)state;
+    expect_error("local moontide = require 'moontide'\n"
+                 "return moontide.projection 'sqlite_stats' { " ON " }\n",
+                 "handlers/x.lua:2: projection \"sqlite_stats\": projection "
+                 "\"sqlite_stats\"; set `table`: table name \"sqlite_stats\" "
+                 "begins with sqlite_, which databases keep for themselves: "
+                 "choose another name");
+    expect_refused(ON ", table = 'PG_x'",
+                   "projection \"p\": table \"PG_x\" begins with pg_, which "
+                   "databases keep for themselves: choose another name");
+    expect_error("local moontide = require 'moontide'\n"
+                 "return moontide.sql_projection 'sqlite_stats' { " ON " }\n",
+                 "");
+}
+
+static void a_control_character_in_a_name_is_named(void **state)
+{
+    (void)state;
+    expect_error("local moontide = require 'moontide'\n"
+                 "return moontide.projection 'a\\nb' { " ON " }\n",
+                 "handlers/x.lua:2: moontide.projection \"a?b\": the name has "
+                 "a control character, byte 10");
+}
+
+static void a_query_table_has_room_for_a_thousand_fields(void **state)
+{
+    static const char text[] =
+        "local moontide = require 'moontide'\n"
+        "local fields = {}\n"
+        "for i = 1, %d do fields['f' .. i] = moontide.types.integer() end\n"
+        "return moontide.projection 'p' { fields = fields, " ON " }\n";
+    char script[512];
+
+    (void)state;
+    snprintf(script, sizeof(script), text, 1000);
+    expect_error(script, "");
+    snprintf(script, sizeof(script), text, 1001);
+    expect_error(script, "handlers/x.lua:4: projection \"p\": has 1001 fields, "
+                         "and a query table takes 1000");
+}
+
 static void every_wrong_member_is_named(void **state)
 {
     (void)state;
@@ -360,6 +403,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_projection_is_copied_whole),
         cmocka_unit_test(nothing_to_declare_is_no_fault),
+        cmocka_unit_test(names_that_databases_keep_are_refused),
+        cmocka_unit_test(a_control_character_in_a_name_is_named),
+        cmocka_unit_test(a_query_table_has_room_for_a_thousand_fields),
         cmocka_unit_test(every_wrong_member_is_named),
         cmocka_unit_test(every_wrong_field_is_named),
         cmocka_unit_test(a_name_that_is_not_there_is_an_error_of_its_line),
