@@ -193,6 +193,20 @@ static void push_rows(struct handler_code *code, lua_State *L)
     limits_spent(L);
 }
 
+/* The states of a batch are written when it ends, so its rows are old ones,
+ * and how old depends on where the batch began. */
+static void refuse_own_table(const struct handler_code *code, lua_State *L)
+{
+    const char *table = code->call->declaration->table;
+    struct text text;
+
+    text.data = lua_tolstring(L, 2, &text.len);
+    if (table != NULL && sql_text_names(text, table))
+        luaL_error(L, "ctx:query: a projection cannot query its own table: "
+                      "what its handlers changed in this batch is not there "
+                      "yet");
+}
+
 /* ctx:query(sql, ...) -> list of { column = value } */
 int ctx_sql_query(lua_State *L)
 {
@@ -204,6 +218,8 @@ int ctx_sql_query(lua_State *L)
     enum status status;
 
     statement = check_statement(code, L, "query", &nparams);
+    if (!handler_sql_may_write(sql))
+        refuse_own_table(code, L);
     watch(sql, L);
     status = handler_sql_query(sql, &statement->sql, code->parameters, nparams,
                                &code->rows, &diag);

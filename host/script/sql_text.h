@@ -26,6 +26,10 @@ enum status sql_text_find(struct sql_texts *texts, struct text text,
                           const char *dialect, const struct sql_text **found,
                           struct diag *diag) MUST_CHECK;
 
+/** True if the statement names the table: as a word of its own, quoted or not,
+ * in either case; not in a string of single quotes or a comment. */
+bool sql_text_names(struct text sql, const char *table);
+
 /** Scripts that paste values into SQL make ever new texts: between batches
  * they are forgotten once there are many. */
 void sql_text_trim(struct sql_texts *texts);

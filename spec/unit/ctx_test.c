@@ -308,6 +308,57 @@ static void a_projection_with_state_may_only_query(void **state)
     bench_close(&b);
 }
 
+/* A projection "p", whose query table is p, queries `sql`. */
+static void expect_own_table(const char *sql, bool refused)
+{
+    struct bench b;
+    enum handler_outcome outcome;
+    char body[256];
+    enum status status;
+
+    snprintf(body, sizeof(body), "state.n = #ctx:query([==[%s]==])", sql);
+    bench_open(&b, "projection", body);
+    assert_int_equal(db_script(b.db,
+                               TEXT_LITERAL("CREATE TABLE p (p_1 INTEGER);"),
+                               DB_HOST, &b.diag),
+                     STATUS_OK);
+    handler_sql_call_begin(b.sql);
+    assert_int_equal(
+        handler_call_ops.state_initial(b.f.code, &b.call, 0, &b.failure),
+        STATUS_OK);
+    status = handler_call_ops.apply_state(b.f.code, &b.call, 0, &outcome,
+                                          &b.failure, &b.diag);
+    if (status == STATUS_OK && refused)
+        fail_msg("accepted: %s", sql);
+    if (status != STATUS_OK && !refused)
+        fail_msg("%s: %s", sql, b.failure.reason);
+    if (refused)
+        assert_string_equal(
+            b.failure.reason,
+            "error: handlers/x.lua:5: ctx:query: a projection cannot query its "
+            "own table: what its handlers changed in this batch is not there "
+            "yet");
+    bench_close(&b);
+}
+
+static void a_projection_cannot_query_its_own_table(void **state)
+{
+    (void)state;
+    expect_own_table("SELECT * FROM p", true);
+    expect_own_table("SELECT * FROM P WHERE 1 = 1", true);
+    expect_own_table("SELECT * FROM \"p\"", true);
+    expect_own_table("SELECT * FROM `P`", true);
+    expect_own_table("SELECT * FROM [p]", true);
+    expect_own_table("SELECT * FROM main.p", true);
+    expect_own_table("SELECT 1 FROM t JOIN p", true);
+    expect_own_table("SELECT 'it''s' FROM/**/p", true);
+    expect_own_table("SELECT 1 -- here\nFROM p", true);
+    expect_own_table("SELECT k FROM t WHERE k = 'p'", false);
+    expect_own_table("SELECT k FROM t -- p", false);
+    expect_own_table("SELECT k /* p */ FROM t", false);
+    expect_own_table("SELECT k AS p_1, k AS xp, k AS \"a p\" FROM t", false);
+}
+
 static void raising_while_rows_are_read_leaves_no_result_open(void **state)
 {
     struct bench b;
@@ -362,6 +413,7 @@ int main(void)
         cmocka_unit_test(try_takes_a_failure_of_what_was_queued),
         cmocka_unit_test(tries_nest),
         cmocka_unit_test(a_projection_with_state_may_only_query),
+        cmocka_unit_test(a_projection_cannot_query_its_own_table),
         cmocka_unit_test(raising_while_rows_are_read_leaves_no_result_open),
         cmocka_unit_test(log_lines_name_the_message),
     };
