@@ -64,7 +64,10 @@ static void push_json(struct handler_code *code, lua_State *L, struct text json,
         lua_pushnil(L);
     } else if (json_codec_decode(L, json, root, &diag) != STATUS_OK) {
         code->decode_failed = true;
-        luaL_error(L, "%s", diag.message);
+        luaL_error(L,
+                   "%s; only a handler that does not look at event.%s can "
+                   "handle this event",
+                   diag.message, root);
     }
 }
 

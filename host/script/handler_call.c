@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#define KEYS_FEW 8 /* of one message, compared with each other */
+
 /* --- keys -------------------------------------------------------------------
  */
 
@@ -57,6 +59,41 @@ static bool is_repeated(lua_State *L, int first, int index)
     return false;
 }
 
+/* Makes nil of each key from index `first` on that was there before: a table
+ * knows those beyond the first few. */
+static void drop_repeated(lua_State *L, int first)
+{
+    int top = lua_gettop(L);
+    bool many = top - first > KEYS_FEW;
+
+    luaL_checkstack(L, 4, "too many keys");
+    if (many)
+        lua_createtable(L, 0, top - first + 1);
+    for (int i = first; i <= top; i++) {
+        bool repeated;
+
+        if (lua_isnil(L, i))
+            continue;
+        if (many) {
+            lua_pushvalue(L, i);
+            lua_rawget(L, top + 1);
+            repeated = lua_toboolean(L, -1) != 0;
+            lua_pop(L, 1);
+        } else {
+            repeated = is_repeated(L, first, i);
+        }
+        if (repeated) {
+            lua_pushnil(L);
+            lua_replace(L, i);
+        } else if (many) {
+            lua_pushvalue(L, i);
+            lua_pushboolean(L, 1);
+            lua_rawset(L, top + 1);
+        }
+    }
+    lua_settop(L, top);
+}
+
 /* Nothing raises once the first key is told. */
 static int enter_keys(lua_State *L)
 {
@@ -80,10 +117,11 @@ static int enter_keys(lua_State *L)
                     where, strchr(wrong, ' ') != NULL ? "" : "a ", wrong);
         return handler_run_fail(job);
     }
+    drop_repeated(L, first);
     for (int i = first; i <= lua_gettop(L); i++) {
         struct text key;
 
-        if (lua_isnil(L, i) || is_repeated(L, first, i))
+        if (lua_isnil(L, i))
             continue;
         key.data = lua_tolstring(L, i, &key.len);
         job->emit(job->arg, key);

@@ -288,6 +288,19 @@ static bool fits_int64(const struct number *n)
                               n->mantissa <= (uint64_t)INT64_MAX + n->negative);
 }
 
+static enum status fail_number(struct decoder *d,
+                               const struct json_place *place, const char *what,
+                               const char *start, const char *room)
+{
+    size_t len = (size_t)(d->at - start);
+
+    return json_place_fail(place, d->root, d->diag,
+                           "%s %.*s%s does not fit into %s; write such values "
+                           "as text",
+                           what, (int)(len < 60 ? len : 60), start,
+                           len > 60 ? "..." : "", room);
+}
+
 static enum status decode_number(struct decoder *d,
                                  const struct json_place *place)
 {
@@ -303,14 +316,8 @@ static enum status decode_number(struct decoder *d,
         lua_pushnumber(d->L, n.negative ? -number : number);
         return STATUS_OK;
     }
-    if (n.integer && !fits_int64(&n)) {
-        int shown = (int)(d->at - start) < 60 ? (int)(d->at - start) : 60;
-
-        return json_place_fail(place, d->root, d->diag,
-                               "the integer %.*s does not fit into 64 bits; "
-                               "write such values as text",
-                               shown, start);
-    }
+    if (n.integer && !fits_int64(&n))
+        return fail_number(d, place, "the integer", start, "64 bits");
     if (n.integer) {
         int64_push(d->L, n.negative ? (int64_t)(0 - n.mantissa)
                                     : (int64_t)n.mantissa);
@@ -327,7 +334,7 @@ static enum status decode_number(struct decoder *d,
     } else {
         number = read_double(d, start, (size_t)(d->at - start));
         if (isinf(number))
-            return fail(d, place, "number out of a double's range");
+            return fail_number(d, place, "the number", start, "a double");
     }
     lua_pushnumber(d->L, number);
     return STATUS_OK;

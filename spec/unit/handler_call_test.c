@@ -6,6 +6,8 @@
 
 #include "script/json_codec.h"
 
+#include <time.h>
+
 #define PREAMBLE                                                               \
     "local moontide = require 'moontide'\n"                                    \
     "local t = moontide.types\n"
@@ -473,6 +475,55 @@ static void keys_are_told_once_each_in_order(void **state)
     expect_keys("function() return 9007199254740992, 12345678901234567LL end",
                 "9007199254740992|12345678901234567|");
     expect_keys("moontide.by 'amount'", "5|");
+    expect_keys("function() return 1, '2', 3, nil, 2, 5, 6, 7, 8, 9, '1', 10, "
+                "10, nil, '11', 3, 11 end",
+                "1|2|3|5|6|7|8|9|10|11|");
+}
+
+static void count_key(void *arg, struct text key)
+{
+    size_t *count = arg;
+
+    (void)key;
+    (*count)++;
+}
+
+/* Processor time for the keys of one message, of which half are repeated. */
+static double time_of_keys(struct bench *b, int64_t keys_of_one)
+{
+    double best = 0;
+
+    b->message.position = keys_of_one;
+    for (int i = 0; i < 3; i++) {
+        size_t count = 0;
+        clock_t start = clock();
+        double taken;
+
+        if (handler_call_ops.keys(b->f.code, &b->call, count_key, &count,
+                                  &b->failure) != STATUS_OK)
+            fail_msg("%s", b->failure.reason);
+        taken = (double)(clock() - start);
+        assert_int_equal(count, keys_of_one / 2);
+        if (i == 0 || taken < best)
+            best = taken;
+    }
+    return best;
+}
+
+static void many_keys_of_one_message_cost_no_more_each(void **state)
+{
+    static const char function[] =
+        "key = function(e) local t, n = {}, tonumber(e.position)\n"
+        "for i = 1, n do t[i] = 'k' .. i % (n / 2) end return unpack(t) end,";
+    struct bench b;
+    double few, many;
+
+    (void)state;
+    bench_open(&b, function, "");
+    few = time_of_keys(&b, 500);
+    many = time_of_keys(&b, 7000);
+    assert_true(many < 50 * few); /* comparing all would be 196 times */
+    bench_close(&b);
 }
 
 static void a_value_that_is_no_key_fails(void **state)
@@ -581,7 +632,15 @@ static void a_payload_is_read_only_when_a_handler_looks(void **state)
     assert_string_equal(b.failure.reason,
                         "decode: handlers/x.lua:7: payload[2].n: the integer "
                         "99999999999999999999 does not fit into 64 bits; "
-                        "write such values as text");
+                        "write such values as text; only a handler that does "
+                        "not look at event.payload can handle this event");
+    b.message.payload = TEXT_LITERAL("{\"a\":{\"n\":1e400}}");
+    assert_int_equal(apply(&b), STATUS_FAILED);
+    assert_string_equal(b.failure.reason,
+                        "decode: handlers/x.lua:7: payload.a.n: the number "
+                        "1e400 does not fit into a double; write such values "
+                        "as text; only a handler that does not look at "
+                        "event.payload can handle this event");
     bench_close(&b);
 }
 
@@ -723,6 +782,7 @@ int main(void)
         cmocka_unit_test(a_value_of_another_type_fails),
         cmocka_unit_test(decimals_come_out_with_their_scale),
         cmocka_unit_test(keys_are_told_once_each_in_order),
+        cmocka_unit_test(many_keys_of_one_message_cost_no_more_each),
         cmocka_unit_test(a_value_that_is_no_key_fails),
         cmocka_unit_test(an_event_has_every_field),
         cmocka_unit_test(a_copy_is_a_plain_table),
