@@ -141,7 +141,8 @@ static int run_console(lua_State *L)
     lua_getfield(L, -1, "host");
     push_configuration(L, console);
     lua_pushstring(L, console->settings->app_dir);
-    lua_call(L, 2, 1);
+    lua_pushboolean(L, 1); /* looking at a halted consumer must not start it */
+    lua_call(L, 3, 1);
     lua_remove(L, -2);
 
     lua_pushlightuserdata(L, console->cli);

@@ -30,6 +30,7 @@ void event_print_start(struct event_print *print, const struct cli *cli)
 {
     *print = (struct event_print){
         .cli = cli,
+        .exported = cli_given(cli, "export"),
         .type_width = strlen("type"),
         .key_width = strlen("key"),
         .terminal_width = width_of_terminal(cli->out),
@@ -97,6 +98,31 @@ static void print_json(struct event_print *print, const struct message *message)
     write_document(out, &first, "payload", message->payload);
     write_document(out, &first, "metadata", message->metadata);
     write_text(out, &first, "occurred_at", text_of(time));
+    buffer_append_char(out, '}');
+}
+
+/* The fields of append, and nothing that another database gives anew. */
+static void print_export(struct event_print *print,
+                         const struct message *message)
+{
+    struct buffer *out = &print->line;
+    char id[UUID_TEXT_LEN + 1];
+    char time[CLOCK_TEXT_SIZE];
+    bool first = true;
+
+    uuid_format(&message->id, id);
+    clock_format(message->occurred_at, time);
+    buffer_append_char(out, '{');
+    write_text(out, &first, "id", text_of(id));
+    write_text(out, &first, "aggregate_type", message->aggregate_type);
+    write_text(out, &first, "aggregate_id", message->aggregate_id);
+    write_text(out, &first, "type", message->type);
+    if (message->revision != 0)
+        write_int64(out, &first, "revision", message->revision);
+    write_text(out, &first, "occurred_at", text_of(time));
+    write_document(out, &first, "payload", message->payload);
+    if (message->metadata.data != NULL)
+        write_document(out, &first, "metadata", message->metadata);
     buffer_append_char(out, '}');
 }
 
@@ -210,12 +236,15 @@ void event_print_page(struct event_print *print, const struct event_page *page)
 {
     if (page->count == 0)
         return;
-    if (!print->cli->json) {
+    if (!print->cli->json && !print->exported) {
         print_table(print, page);
         return;
     }
     for (size_t i = 0; i < page->count; i++) {
-        print_json(print, &page->messages[i]);
+        if (print->exported)
+            print_export(print, &page->messages[i]);
+        else
+            print_json(print, &page->messages[i]);
         end_line(print, false);
     }
 }

@@ -1,5 +1,6 @@
 /*
- * Event print -- messages as lines: a table for people, NDJSON with --json.
+ * Event print -- messages as lines: a table for people, NDJSON with --json,
+ * and NDJSON as append takes it with --export.
  */
 #ifndef HOST_CLI_EVENT_PRINT_H
 #define HOST_CLI_EVENT_PRINT_H
@@ -10,6 +11,7 @@
 
 struct event_print {
     const struct cli *cli;
+    bool exported;     /* NDJSON that append takes */
     bool headed;       /* the heading was printed */
     size_t type_width; /* columns so far; they only grow */
     size_t key_width;

@@ -47,6 +47,16 @@ void lua_runtime_set_arg(lua_State *L, const char *name, char **arguments)
     lua_setglobal(L, "arg");
 }
 
+void lua_runtime_search(lua_State *L, const char *folder)
+{
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "path");
+    lua_pushfstring(L, "./%s/?.lua;./%s/?/init.lua;./?.lua;./?/init.lua;%s",
+                    folder, folder, lua_tostring(L, -1));
+    lua_setfield(L, -3, "path");
+    lua_pop(L, 2);
+}
+
 enum status lua_runtime_run(const struct lua_runtime *runtime,
                             struct diag *diag)
 {

@@ -26,4 +26,8 @@ enum status lua_runtime_run(const struct lua_runtime *runtime,
  * From the body. */
 void lua_runtime_set_arg(lua_State *L, const char *name, char **arguments);
 
+/** Lets `require` look into `folder` and then into the working folder before
+ * all else, as scripts do. From the body. */
+void lua_runtime_search(lua_State *L, const char *folder);
+
 #endif

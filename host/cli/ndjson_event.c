@@ -248,11 +248,57 @@ static enum status read_members(struct line_reader *r, struct json_value object)
     return STATUS_OK;
 }
 
-/* A NUL byte is invisible in an editor, so it is named. */
-static enum status not_json(struct text line, struct diag *diag)
+static bool starts_with(struct text line, const char *bytes)
+{
+    return line.len >= strlen(bytes) &&
+           memcmp(line.data, bytes, strlen(bytes)) == 0;
+}
+
+static bool is_white(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The first one that is no white space, 0 when there is none. */
+static char first_character(struct text line)
+{
+    size_t at = 0;
+
+    while (at < line.len && is_white(line.data[at]))
+        at++;
+    return at < line.len ? line.data[at] : '\0';
+}
+
+/* A line that opens an object or a list and is over before it is closed. */
+static bool is_cut_short(struct text line, size_t offset)
+{
+    char first = first_character(line);
+
+    while (line.len > 0 && is_white(line.data[line.len - 1]))
+        line.len--;
+    return offset >= line.len && (first == '{' || first == '[');
+}
+
+/* What no editor shows is named: a byte order mark, a NUL byte. */
+static enum status not_json(struct text line, size_t offset, struct diag *diag)
 {
     const char *nul = memchr(line.data, '\0', line.len);
 
+    if (starts_with(line, "\xef\xbb\xbf"))
+        return diag_set(diag, STATUS_INVALID,
+                        "starts with a byte order mark; save the file as "
+                        "UTF-8 without one");
+    if (starts_with(line, "\xff\xfe") || starts_with(line, "\xfe\xff"))
+        return diag_set(diag, STATUS_INVALID,
+                        "starts with the byte order mark of UTF-16; save the "
+                        "file as UTF-8");
+    if (is_cut_short(line, offset))
+        return diag_set(diag, STATUS_INVALID,
+                        "not JSON: the line ends before its %s does; one JSON "
+                        "object per line is wanted, and `jq -c %s FILE` writes "
+                        "them so",
+                        first_character(line) == '{' ? "object" : "list",
+                        first_character(line) == '{' ? "." : "'.[]'");
     if (nul != NULL)
         return diag_set(diag, STATUS_INVALID, "NUL byte at offset %zu",
                         (size_t)(nul - line.data));
@@ -281,14 +327,19 @@ enum status ndjson_event_read(struct text line, struct arena *arena,
 {
     struct line_reader reader = {arena, scratch, event, diag};
     struct json_value object;
+    size_t offset;
 
     *event = (struct append_event){.expect = APPEND_ANY, .checked = true};
-    if (json_check(line, NULL, diag) != STATUS_OK)
-        return not_json(line, diag);
+    if (json_check(line, &offset, diag) != STATUS_OK)
+        return not_json(line, offset, diag);
     object = value_of(line);
     if (object.kind != JSON_OBJECT)
         return diag_set(diag, STATUS_INVALID,
-                        "each line must be an object, not %s",
-                        kind_names[object.kind]);
+                        "each line must be an object, not %s%s",
+                        kind_names[object.kind],
+                        object.kind == JSON_ARRAY
+                            ? "; `jq -c '.[]' FILE` puts each of its items on "
+                              "a line"
+                            : "");
     return read_members(&reader, object);
 }

@@ -172,6 +172,9 @@ static enum status read_all(struct reader *reader, struct application *app,
     if (status == STATUS_OK)
         status = read_model_read(app->db, request, on_read_model, reader, diag);
     db_rollback(app->db);
+    if (status != STATUS_OK)
+        status = read_model_explain(app->db, request->declaration, status,
+                                    diag);
     return status;
 }
 

@@ -10,6 +10,7 @@
 
 struct test_run {
     char **arguments;
+    const char *scripts; /* the application's folder of declarations */
     int exit_code;
 };
 
@@ -47,6 +48,7 @@ static int run_specs(lua_State *L)
     struct test_run *run = lua_touserdata(L, 1);
 
     lua_runtime_set_arg(L, "busted", run->arguments);
+    lua_runtime_search(L, run->scripts);
     lua_getglobal(L, "require");
     lua_pushstring(L, "moontide.specs");
     lua_call(L, 1, 1);
@@ -76,12 +78,16 @@ enum status cli_test(struct cli *cli, struct diag *diag)
         .arguments = cli->nargs > 0 ? cli->args : none,
     };
     struct lua_runtime runtime = {.body = run_specs, .arg = &run};
-    enum status status = enter_folder(cli->config, diag);
+    const struct settings *settings;
+    enum status status = cli_settings(cli, &settings, diag);
 
+    if (status == STATUS_OK)
+        status = enter_folder(cli->config, diag);
     if (status == STATUS_OK)
         status = pass_database(cli->database, diag);
     if (status != STATUS_OK)
         return status;
+    run.scripts = settings->scripts;
     signal(SIGPIPE, SIG_DFL); /* programs that specs start expect it */
     status = lua_runtime_run(&runtime, diag);
     if (status == STATUS_OK)

@@ -54,13 +54,14 @@ static const struct cli_option events_options[] = {
     {.name = "after", .argument = "P", .doc = "start after position P"},
     {.name = "limit", .argument = "N", .doc = "at most N events"},
     {.name = "follow", .doc = "wait for more until a signal comes"},
+    {.name = "export", .doc = "one JSON object per line, as append takes it"},
     {.name = NULL},
 };
 
 static const struct cli_option read_options[] = {
     {.name = "where",
      .argument = "F=V",
-     .doc = "only where field F has the value V",
+     .doc = "only where field F has the value V; F= and F=null: none",
      .repeated = true},
     {.name = "order",
      .argument = "F",

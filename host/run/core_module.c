@@ -119,10 +119,11 @@ static void take_event(lua_State *L, struct append_event *event)
 /* --- host methods
  * --------------------------------------------------------------- */
 
-/* core.host(configuration, folder) -> host */
+/* core.host(configuration, folder[, late]) -> host */
 static int core_host(lua_State *L)
 {
     const char *app_dir = luaL_checkstring(L, 2);
+    bool late = lua_toboolean(L, 3) != 0;
     struct diag diag;
     struct box *box;
 
@@ -131,7 +132,7 @@ static int core_host(lua_State *L)
     box->host = NULL;
     luaL_getmetatable(L, HOST_TYPE);
     lua_setmetatable(L, -2);
-    if (test_host_open(L, 1, app_dir, &box->host, &diag) != STATUS_OK)
+    if (test_host_open(L, 1, app_dir, late, &box->host, &diag) != STATUS_OK)
         return raise_diag(L, &diag);
     return 1;
 }

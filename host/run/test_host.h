@@ -11,14 +11,15 @@
 struct test_host {
     struct settings settings; /* owned */
     struct application app;
-    struct host *host;
+    struct host *host;          /* NULL: not opened yet */
     volatile sig_atomic_t stop; /* never set: a run ends when idle */
 };
 
 /** Opens the application in `app_dir` with the configuration table at `index`
- * of a Lua stack. */
+ * of a Lua stack. `late`: the host, which registers the consumers and lets
+ * halted ones try again, is opened by the first run. */
 enum status test_host_open(struct lua_State *L, int index, const char *app_dir,
-                           struct test_host **host,
+                           bool late, struct test_host **host,
                            struct diag *diag) MUST_CHECK;
 void test_host_close(struct test_host *host); /* NULL is allowed */
 

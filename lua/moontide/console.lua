@@ -2,16 +2,18 @@
 -- chunk with the application at hand, prints what it gives.
 
 local HELP = [[
-read(projection)              all read models of a projection
+read(projection)              all read models of a projection, by key
 read(projection, key)         the state of one, nil when there is none
 query(sql, ...)               rows of a statement; ? takes a value
 append(type, id, events)      appends events: a list of moontide.event(type, payload)
 run()                         applies what is there; gives applied and failed messages
 status()                      topics and consumers, what is wrong first
 help()                        this text
-Everything else is Lua; `moontide` is loaded, a global stays. End with Ctrl-D.]]
+exit()                        the end; so do quit() and Ctrl-D
+Everything else is Lua; `moontide` is loaded, a global stays.]]
 
 local DEPTH_MAX = 8
+local EXIT = {} -- raised by exit()
 
 local function is_name(key)
   return type(key) == "string" and key:find("^[%a_][%w_]*$") ~= nil
@@ -54,15 +56,16 @@ end
 
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 
+local function escape(text, characters)
+  return (text:gsub(characters, function(c)
+    return ESCAPES[c] or ("\\%03d"):format(c:byte())
+  end))
+end
+
 -- A value as one could type it; control characters never reach the terminal.
 function show(value, null, depth, seen)
   if value == null then return "null" end
-  if type(value) == "string" then
-    local text = value:gsub('["\\%c]', function(c)
-      return ESCAPES[c] or ("\\%03d"):format(c:byte())
-    end)
-    return '"' .. text .. '"'
-  end
+  if type(value) == "string" then return '"' .. escape(value, '["\\%c]') .. '"' end
   if type(value) == "number" then return (("%.17g"):format(value):gsub("^(.*)$", function(long)
     local short = ("%.14g"):format(value)
     return tonumber(short) == value and short or long
@@ -92,9 +95,12 @@ local function environment(host, moontide, status)
   local env = { moontide = moontide }
 
   function env.read(projection, key)
-    local found = moontide.json.decode(host:read(projection, key))
-    if key == nil then return found end
-    return found[1] and found[1].state
+    local states = {}
+    for _, model in ipairs(moontide.json.decode(host:read(projection, key))) do
+      states[model.key] = model.state
+    end
+    if key ~= nil then return states[key] end
+    return states
   end
 
   function env.query(sql, ...)
@@ -119,6 +125,12 @@ local function environment(host, moontide, status)
   end
 
   env.status = status
+
+  function env.exit()
+    error(EXIT, 0)
+  end
+
+  env.quit = env.exit
 
   function env.help()
     print(HELP)
@@ -166,15 +178,18 @@ return function(host, status, interactive)
     io.stdout:flush()
   end
 
+  -- What the console's own line was is nothing to the person at it.
   local function report(problem)
+    local text = tostring(problem):gsub("^moontide/%w+%.lua:%d+: ", "")
     io.stdout:flush()
-    io.stderr:write("moontide: ", show(tostring(problem), nil, 0, {}):sub(2, -2), "\n")
+    io.stderr:write("moontide: ", escape(text, "%c"), "\n")
     return interactive
   end
 
   local function run_chunk(chunk)
     local good, problem = print_values(moontide.null, pcall(chunk))
     io.stdout:flush()
+    if problem == EXIT then return EXIT end
     return good or report(problem)
   end
 
@@ -185,7 +200,9 @@ return function(host, status, interactive)
     local chunk, incomplete, problem = compile(source, env)
     if chunk then
       source = nil
-      if not run_chunk(chunk) then return 1 end
+      local outcome = run_chunk(chunk)
+      if outcome == EXIT then return 0 end
+      if not outcome then return 1 end
     elseif not incomplete or (interactive and line == "") then
       source = nil
       if not report(problem) then return 1 end

@@ -23,7 +23,12 @@ end
 -- What is wrong with a line, the line, and what the error must say.
 local BAD_LINES = {
   { "is not JSON", "hello", "not JSON: expected a value at byte 0" },
-  { "is cut off", event():sub(1, -2), "not JSON" },
+  { "is cut off", event():sub(1, -2), "not JSON: the line ends before its object does" },
+  { "begins an object over several lines", event():gsub(",", ",\n", 1),
+    "not JSON: the line ends before its object does; one JSON object per line is wanted, and `jq -c . FILE`" },
+  { "begins a list over several lines", "[\n" .. event() .. "\n]",
+    "the line ends before its list does; one JSON object per line is wanted, and `jq -c '.[]' FILE`" },
+  { "is UTF-16", "\255\254{\0", "starts with the byte order mark of UTF-16" },
   { "has a trailing comma", with("payload", "{},"), "not JSON" },
   { "has a comment", event() .. " // done", "not JSON" },
   { "holds two documents", event() .. event(), "not JSON" },
@@ -45,7 +50,8 @@ local BAD_LINES = {
   { "has a code point above the last one", with("payload", '"\244\144\128\128"'), "UTF-8" },
   { "has bytes that are no UTF-8 in a key", with("aggregate_id", '"\195("'), "UTF-8" },
   { "has a NUL byte", with("payload", '"\0"'), "NUL byte at offset" },
-  { "starts with a byte order mark", "\239\187\191" .. event(), "byte 0" },
+  { "starts with a byte order mark", "\239\187\191" .. event(),
+    "starts with a byte order mark; save the file as UTF-8 without one" },
   { "is nested too deeply", with("payload", ("["):rep(600) .. ("]"):rep(600)), "nested deeper than 512 levels" },
   { "is an array", "[" .. event() .. "]", "must be an object, not an array" },
   { "is a string", '"event"', "must be an object, not a string" },

@@ -168,6 +168,37 @@ return moontide.projection "p" { fields = { a = moontide.types.txt() }, on = { t
       assert.same({ 2000, 3000 }, app:positions("--aggregate", "rare", "--after", "1000", "--limit", "2"))
     end)
 
+    it("--export gives what append takes, for a database with other partitions too", function()
+      app:append {
+        order("O-1", "Placed", '{"customer":"Ada","n":0.10}'),
+        { aggregate_id = "ä\n", type = "x", revision = 7, occurred_at = "2024-02-29T23:00:00+02:00", payload = "[]",
+          metadata = '{"by":"x"}', id = "0190b3c0-0000-7000-8000-00000000000b" },
+        order("O-1", "Paid", "null"),
+      }
+      local exported = app:ok("events", "--export")
+      assert.equal(exported, app:ok("events", "--export", "--json"))
+      assert.same({ "aggregate_id", "aggregate_type", "id", "occurred_at", "payload", "type" },
+        keys(application.lines(exported)[1]))
+
+      local other = application.new { database = database, config = "partitions = 5" }
+      assert.equal(3, other:json("append", { stdin = exported }).appended)
+      assert.equal(exported, other:ok("events", "--export"))
+      local before, after = app:events(), other:events()
+      for i, event in ipairs(before) do
+        for key, value in pairs(event) do
+          if key ~= "partition" then assert.same(value, after[i][key], key) end
+        end
+      end
+      assert.equal(3, other:json("append", { stdin = exported }).repeated)
+      other:close()
+      assert.equal(3, app:json("append", { stdin = exported }).repeated)
+    end)
+
+    it("--export filters as all else", function()
+      fill()
+      assert.equal(3, #application.lines(app:ok("events", "--export", "--aggregate", "O-1")))
+    end)
+
     it("shows a table to people, without control characters from the data", function()
       app:append { { aggregate_id = "a\27[2Jb\nc", payload = '"\\u001b[2J"' } }
       local out = app:ok "events"
@@ -264,6 +295,32 @@ return moontide.projection "doors" {
       local doors
       for _, declaration in ipairs(found.declarations) do doors = declaration.name == "doors" and declaration or doors end
       assert.same({ "open", "closed" }, doors.fields[1].values)
+    end)
+
+    it("finds what has no value with F= and F=null, and a text that is so", function()
+      app:append { order("O-1", "Placed", '{"customer":"Ada"}'), order("O-2", "Added", '{"cents":1}'),
+        order("O-3", "Placed", '{"customer":""}'), order("O-4", "Placed", '{"customer":"null"}') }
+      app:ok("run", "--until-idle")
+      local function read(...)
+        local list = {}
+        for i, model in ipairs(app:json("read", "orders", ...)) do list[i] = model.key end
+        return list
+      end
+      assert.same({ "O-2", "O-3" }, read("--where", "customer="))
+      assert.same({ "O-2", "O-4" }, read("--where", "customer=null"))
+      assert.same({ "O-2" }, read("--where", "customer=", "--where", "cents=1"))
+      assert.same({}, read("--where", "cents="))
+      assert.same({}, read("--where", "paid=null", "--where", "customer=Ada"))
+      assert.equal("O-2", app:json("read", "orders", "O-2", "--where", "customer=null")[1].key)
+    end)
+
+    it("says before the first run what to do", function()
+      fill()
+      for _, words in ipairs { { "orders" }, { "orders", "O-1" }, { "orders", "--where", "cents=1" } } do
+        local err = app:fails(1, "read", unpack(words))
+        assert.matches("projection 'orders' has not run on this database yet; `moontide run --until-idle`", err, 1, true)
+        assert.is_nil(err:find("SELECT", 1, true))
+      end
     end)
 
     it("treats values as values", function()

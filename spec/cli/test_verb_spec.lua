@@ -86,6 +86,20 @@ describe("moontide test", function()
     app:ok("--config", "deep/moontide.conf.lua", "--database", "sqlite:given.db", "test")
   end)
 
+  it("finds modules where scripts find them: in their folder, then in the application's", function()
+    app:configure 'scripts = "declared"'
+    app:write("declared/lib/money.lua", "return { of = 'the scripts' }")
+    app:write("lib/money.lua", "return { of = 'the application' }")
+    app:write("lib/days/init.lua", "return 'days'")
+    app:write("declared/members.lua", [[local money = require "lib.money"
+return require("moontide").projection(money.of) { on = { t = function() end } }]])
+    app:write("spec/some_spec.lua", [[it("finds them", function()
+      assert.equal("the scripts", require("declared.members").name)
+      assert.equal("days", require "lib.days")
+    end)]])
+    app:ok "test"
+  end)
+
   it("keeps the application's own database out of its specs", function()
     app:configure 'database = "sqlite:real.db"'
     app:write("spec/some_spec.lua", [[it("has a database of its own", function()
@@ -139,6 +153,42 @@ count = 40
     assert.equal(1, result.code)
     assert.equal("one\n", result.out)
     assert.matches("stop", result.err, 1, true)
+  end)
+
+  it("gives all read models by key", function()
+    app:append { { aggregate_id = "A-1" }, { aggregate_id = "A-2" } }
+    local out = app:ok("console", { stdin = 'run()\n= read("things")["A-2"].n\n= read "things"\n= read("things", "A-3")\n' })
+    assert.matches('1\n{ %["A%-1"%] = { n = 1 }, %["A%-2"%] = { n = 1 } }\nnil\n$', out)
+  end)
+
+  it("ends with exit() and quit()", function()
+    for _, name in ipairs { "exit", "quit" } do
+      assert.equal("1\n", app:ok("console", { stdin = "print(1)\n" .. name .. "()\nprint(2)\n" }))
+    end
+  end)
+
+  it("gives errors without its own lines", function()
+    local result = app:moontide("console", { stdin = 'query "SELECT no_such FROM CONSUMERS"\n' })
+    assert.equal(1, result.code)
+    assert.matches("^moontide: no such column: no_such", result.err)
+    assert.matches("^moontide: the application declares no projection 'thing'",
+      app:moontide("console", { stdin = 'read "thing"\n' }).err)
+  end)
+
+  it("leaves a halted consumer alone until run() is called", function()
+    app:write("handlers/things.lua", [[return require("moontide").projection "things" {
+      on = { ["thing.Happened"] = function() error "no" end } }]])
+    app:append { {} }
+    app:fails(1, "run", "--until-idle")
+    app:ok("console", { stdin = 'read "things"\nquery "SELECT 1"\nstatus()\n' })
+    local consumer = app:json("status", "things").consumers[1]
+    assert.equal("HALTED", consumer.state)
+    assert.equal(1, consumer.failed[1].attempts)
+    assert.equal("HALTED", consumer.failed[1].status)
+    app:write("handlers/things.lua", [[return require("moontide").projection "things" {
+      on = { ["thing.Happened"] = function() end } }]])
+    app:ok("console", { stdin = "run()\n" })
+    assert.equal("RUNNING", app:json("status", "things").consumers[1].state)
   end)
 
   it("says nothing for an empty input", function()
