@@ -105,7 +105,10 @@ dialect.each(function(database)
 
     it("that is an enum names its words when it meets something else", function()
       rig = kit.new { database = database, handlers = one 't.enum { "open", "closed" }' }
-      rig.app:append { { aggregate_id = "A", payload = '{"f":"shut"}' }, { aggregate_id = "B", payload = '{"f":1}' } }
+      rig.app:append {
+        { type = "spec.Set", aggregate_id = "A", payload = '{"f":"shut"}' },
+        { type = "spec.Set", aggregate_id = "B", payload = '{"f":1}' },
+      }
       rig:run()
       assert.equal(2, #rig:undelivered())
       for _, row in ipairs(rig:undelivered()) do
