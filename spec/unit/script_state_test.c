@@ -433,7 +433,7 @@ static void deep_recursion_is_an_error(void **state)
 /* A stack's size counts when a program starts. */
 static void deep_recursion_is_an_error_on_a_small_stack(void **state)
 {
-    static const rlim_t sizes[] = {4096, 2048, 1024, 512, 256};
+    static const rlim_t sizes[] = {4096, 1024, 256};
     int status;
 
     (void)state;
