@@ -55,6 +55,45 @@ static enum status make_parents(char *path, size_t from, struct diag *diag)
     return status;
 }
 
+/* Beside an installed program lies PREFIX/share/moontide/meta. False: not. */
+static bool find_annotations(char folder[PATH_MAX])
+{
+    static const char tail[] = "/share/moontide/meta";
+    char program[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+    if (len <= 0)
+        return false;
+    program[len] = '\0';
+    for (int i = 0; i < 2; i++) { /* PREFIX/bin/moontide */
+        char *slash = strrchr(program, '/');
+
+        if (slash == NULL)
+            return false;
+        *slash = '\0';
+    }
+    len = snprintf(folder, PATH_MAX, "%s%s", program, tail);
+    return len < PATH_MAX && access(folder, R_OK | X_OK) == 0;
+}
+
+/* The text with the folder of annotations filled in. */
+static void fill_text(const char *text, struct buffer *out)
+{
+    const char *mark = strstr(text, TEMPLATE_ANNOTATIONS);
+    char folder[PATH_MAX];
+
+    if (mark == NULL) {
+        buffer_append_string(out, text);
+        return;
+    }
+    buffer_append(out, text, (size_t)(mark - text));
+    if (find_annotations(folder)) {
+        json_write_string(out, text_of(folder));
+        buffer_append_string(out, ", ");
+    }
+    buffer_append_string(out, mark + strlen(TEMPLATE_ANNOTATIONS));
+}
+
 static enum status write_file(const char *path, const char *text,
                               struct diag *diag)
 {
@@ -73,6 +112,18 @@ static enum status write_file(const char *path, const char *text,
     return STATUS_OK;
 }
 
+static enum status write_filled(const char *path, const char *text,
+                                struct diag *diag)
+{
+    struct buffer filled = BUFFER_EMPTY;
+    enum status status;
+
+    fill_text(text, &filled);
+    status = write_file(path, filled.data, diag);
+    buffer_free(&filled);
+    return status;
+}
+
 static enum status write_files(const char *folder, struct diag *diag)
 {
     char path[PATH_MAX];
@@ -89,7 +140,7 @@ static enum status write_files(const char *folder, struct diag *diag)
                             folder);
         status = make_parents(path, strlen(folder) + 1, diag);
         if (status == STATUS_OK)
-            status = write_file(path, file->text, diag);
+            status = write_filled(path, file->text, diag);
     }
     return status;
 }

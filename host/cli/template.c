@@ -129,7 +129,7 @@ const struct template_file template_files[] = {
     {".luarc.json",
      "{\n"
      "  \"runtime.version\": \"LuaJIT\",\n"
-     "  \"workspace.library\": [\"${3rd}/busted/library\", \"${3rd}/luassert/library\"],\n"
+     "  \"workspace.library\": [" TEMPLATE_ANNOTATIONS "\"${3rd}/busted/library\", \"${3rd}/luassert/library\"],\n"
      "  \"diagnostics.globals\": [\"env\", \"file\"]\n"
      "}\n"},
     {".luacheckrc",

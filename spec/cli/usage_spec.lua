@@ -270,6 +270,17 @@ describe("the command line", function()
       assert.same({}, app:json("status", where).problems)
     end)
 
+    it("tells editors where the annotations of an installed program lie", function()
+      app:shell('mkdir -p "tree/bin" "tree/share/moontide/meta" && cp "$MOONTIDE" tree/bin/moontide')
+      app:exec(app:file "tree/bin/moontide", "new", "shop")
+      local settings = require("moontide").json.decode(app:read "shop/.luarc.json")
+      assert.matches("/tree/share/moontide/meta$", settings["workspace.library"][1])
+      app:exec("rm", "-r", "tree/share")
+      app:exec(app:file "tree/bin/moontide", "new", "other")
+      settings = require("moontide").json.decode(app:read "other/.luarc.json")
+      for _, folder in ipairs(settings["workspace.library"]) do assert.is_nil(folder:find("meta", 1, true)) end
+    end)
+
     it("passes its own check for accidental globals and dead code", function()
       app:ok("new", "shop")
       local result = app:exec("luacheck", "--no-color", ".", { cwd = app:file "shop" })
