@@ -38,7 +38,7 @@ static void *grown(struct arena *arena, void *old, size_t count, size_t size)
 {
     void *bigger;
 
-    if (count != 0 && (count & (count - 1)) != 0)
+    if (old != NULL && (count & (count - 1)) != 0)
         return old;
     bigger = arena_alloc_zero(arena, (count == 0 ? 1 : 2 * count) * size);
     if (old != NULL)

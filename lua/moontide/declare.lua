@@ -277,8 +277,9 @@ local function check_name(kind, declared, file, line)
       file, line = found or file, first or line
     end
     local where = line > 0 and ("%s:%d: "):format(file, line) or ""
-    error(("%smoontide.%s takes a name of 1 to %d characters before its table, as in moontide.%s \"orders\" { ... }"):format(
-      where, kind, NAME_MAX, kind), 0)
+    local example = ('moontide.%s "orders" { ... }'):format(kind)
+    error(("%smoontide.%s takes a name of 1 to %d characters before its table, as in %s"):format(
+      where, kind, NAME_MAX, example), 0)
   end
 end
 

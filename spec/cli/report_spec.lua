@@ -293,7 +293,9 @@ return moontide.projection "doors" {
       assert.matches("state_is enum(open, closed)", app:ok "check", 1, true)
       local found = app:json "check"
       local doors
-      for _, declaration in ipairs(found.declarations) do doors = declaration.name == "doors" and declaration or doors end
+      for _, declaration in ipairs(found.declarations) do
+        if declaration.name == "doors" then doors = declaration end
+      end
       assert.same({ "open", "closed" }, doors.fields[1].values)
     end)
 
@@ -318,7 +320,7 @@ return moontide.projection "doors" {
       fill()
       for _, words in ipairs { { "orders" }, { "orders", "O-1" }, { "orders", "--where", "cents=1" } } do
         local err = app:fails(1, "read", unpack(words))
-        assert.matches("projection 'orders' has not run on this database yet; `moontide run --until-idle`", err, 1, true)
+        assert.matches("'orders' has not run on this database yet; `moontide run --until-idle`", err, 1, true)
         assert.is_nil(err:find("SELECT", 1, true))
       end
     end)

@@ -157,7 +157,8 @@ count = 40
 
   it("gives all read models by key", function()
     app:append { { aggregate_id = "A-1" }, { aggregate_id = "A-2" } }
-    local out = app:ok("console", { stdin = 'run()\n= read("things")["A-2"].n\n= read "things"\n= read("things", "A-3")\n' })
+    local out = app:ok("console", { stdin = 'run()\n= read("things")["A-2"].n\n= read "things"\n'
+      .. '= read("things", "A-3")\n' })
     assert.matches('1\n{ %["A%-1"%] = { n = 1 }, %["A%-2"%] = { n = 1 } }\nnil\n$', out)
   end)
 
