@@ -177,6 +177,18 @@ static struct message *next_message(struct event_page *page)
     return &page->messages[page->count];
 }
 
+/* What is wrong with a row shows when the next one is asked for. */
+static enum status next_row(struct db_rows *rows, const struct event_page *page,
+                            bool *more, struct diag *diag)
+{
+    enum status status = db_next(rows, more, diag);
+
+    if (status == STATUS_PERMANENT && page->count > 0)
+        return diag_wrap(diag, "the event at position %lld cannot be read",
+                         (long long)page->messages[page->count - 1].position);
+    return status;
+}
+
 /* *cut is set when rows may be left. */
 static enum status read_rows(struct db_rows *rows,
                              const struct event_range *range,
@@ -188,7 +200,7 @@ static enum status read_rows(struct db_rows *rows,
     for (;;) {
         bool more;
         size_t size;
-        enum status status = db_next(rows, &more, diag);
+        enum status status = next_row(rows, page, &more, diag);
 
         if (status != STATUS_OK || !more)
             return status;
@@ -203,7 +215,7 @@ static enum status read_rows(struct db_rows *rows,
         page->count++;
         if (page->count == range->limit) {
             *cut = true;
-            return STATUS_OK;
+            return next_row(rows, page, &more, diag);
         }
     }
 }
