@@ -93,6 +93,11 @@ enum status test_host_redeliver(struct test_host *host, struct diag *diag)
     struct host_progress progress;
     enum status status;
 
+    if (host->host == NULL) {
+        status = host_open(&host->app, &host->host, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
     host_lose_next_answer(host->host);
     status = test_host_run(host, &progress, diag);
     if (status != STATUS_OK)
@@ -103,8 +108,10 @@ enum status test_host_redeliver(struct test_host *host, struct diag *diag)
 
 enum status test_host_restart(struct test_host *host, struct diag *diag)
 {
-    enum status status = host_close(host->host, diag);
+    enum status status = STATUS_OK;
 
+    if (host->host != NULL)
+        status = host_close(host->host, diag);
     host->host = NULL;
     if (status == STATUS_OK)
         status = host_open(&host->app, &host->host, diag);
