@@ -18,10 +18,10 @@ struct encoder {
     struct buffer *out;
     const char *root;
     struct diag *diag;
-    const struct json_tags *tags;
-    struct table_set *seen; /* NULL: a table may be reached twice */
-    const void *again;      /* the one that was */
-    const void *wanted;     /* the walk ends at this table, its path is: */
+    struct json_tags *tags;
+    bool tree;          /* no table may be reached twice */
+    const void *again;  /* the one that was */
+    const void *wanted; /* the walk ends at this table, its path is: */
     char path[JSON_PLACE_SIZE];
 };
 
@@ -328,7 +328,7 @@ static enum status encode_table(struct encoder *e, int index,
         json_place_path(up, e->root, e->path);
         return STATUS_INVALID;
     }
-    if (e->seen != NULL && !table_set_add(e->seen, place.table)) {
+    if (e->tree && !table_set_add(&e->tags->seen, place.table)) {
         e->again = place.table;
         json_place_path(up, e->root, e->path);
         return STATUS_INVALID;
@@ -384,7 +384,7 @@ static enum status refuse_alias(struct encoder *e, int index)
 {
     struct encoder walk = *e;
 
-    walk.seen = NULL;
+    walk.tree = false;
     walk.wanted = e->again;
     (void)encode_value(&walk, index, NULL);
     return diag_set(e->diag, STATUS_INVALID,
@@ -394,7 +394,6 @@ static enum status refuse_alias(struct encoder *e, int index)
 static enum status encode(lua_State *L, int index, bool tree, const char *root,
                           struct buffer *out, struct diag *diag)
 {
-    struct json_tags *tags;
     struct encoder e; /* filled by hand, so that the path costs nothing */
     int top = lua_gettop(L);
     size_t len = out->len;
@@ -402,17 +401,16 @@ static enum status encode(lua_State *L, int index, bool tree, const char *root,
 
     if (!lua_checkstack(L, 8))
         return diag_set(diag, STATUS_INVALID, "%s: Lua stack overflow", root);
-    tags = json_tags_get(L);
     if (index < 0 && index > LUA_REGISTRYINDEX)
         index += top + 1;
     e.L = L;
     e.out = out;
     e.root = root;
     e.diag = diag;
-    e.tags = tags;
-    e.seen = tree ? &tags->seen : NULL;
+    e.tags = json_tags_get(L);
+    e.tree = tree;
     e.again = e.wanted = NULL;
-    table_set_clear(&tags->seen);
+    table_set_clear(&e.tags->seen);
     status = encode_value(&e, index, NULL);
     if (status == STATUS_OK)
         return STATUS_OK;

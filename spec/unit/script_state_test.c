@@ -136,8 +136,7 @@ static void work_never_moves_the_deadline(void **state)
         "local t = ('x'):rep(1e6) while true do t:find('.-y') end",
         "local s = ('x'):rep(3e6) while true do s:upper():reverse() end",
         "local s = ('x'):rep(3e6) while true do local t = s .. 'y' end",
-        "local t = {} for i = 1, 1e5 do t[i] = 'ab' end"
-        " while true do table.concat(t) end",
+        "local t = {('x'):rep(2e6)} while true do table.concat(t, 1) end",
     };
     static const char sorting[] =
         "local t = {} for i = 1, 4e5 do t[i] = i * 7919 % 400009 end\n"
