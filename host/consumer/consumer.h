@@ -56,6 +56,7 @@ struct consumer {
     struct arena arena;
 
     int64_t applied; /* since the opening: messages passed, and retried well */
+    int64_t retried; /* position of the last one without keys among these */
     int64_t failed;  /* messages recorded as undelivered */
     bool retry_due;  /* there may be undelivered messages to try */
 };

@@ -208,20 +208,30 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     return status;
 }
 
+/* A message whose keys were not known has a row in each partition. They come
+ * one after the other, and it counts once. */
+static void count_applied(struct consumer *c, const struct attempt *a)
+{
+    int64_t position = a->row->message.position;
+
+    if (!a->row->has_copy || a->failure != NULL || a->done < a->units ||
+        a->apart || (a->row->unresolved && c->retried == position))
+        return;
+    c->applied++;
+    if (a->row->unresolved)
+        c->retried = position;
+}
+
 static void batch_committed(struct consumer *c, const struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const struct attempt *a = &batch->attempts[i];
-        /* without keys it lies in every partition: told once */
-        bool again = i > 0 && a->row->unresolved && a->row->has_copy &&
-                     a[-1].row->message.position == a->row->message.position;
 
-        if (a->failure == NULL) {
-            c->applied += a->row->has_copy && a->done == a->units &&
-                          !a->apart && !again;
-            continue;
-        }
-        if (again && a[-1].failure != NULL)
+        count_applied(c, a);
+        /* without keys it lies in every partition: told once */
+        if (a->failure == NULL ||
+            (i > 0 && a->row->unresolved && a[-1].failure != NULL &&
+             a[-1].row->message.position == a->row->message.position))
             continue;
         c->failed++;
         apply_log_failure(c, &a->row->message, a->failure);
