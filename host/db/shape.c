@@ -2,6 +2,8 @@
 
 #include "db/db_core.h"
 
+#include <strings.h>
+
 enum status db_create_table(struct db *db, const struct db_shape *shape,
                             struct diag *diag)
 {
@@ -43,4 +45,14 @@ const char *db_column_fits(const struct db *db,
                            const struct db_shape_column *actual)
 {
     return db->driver->column_fits(wanted, actual);
+}
+
+const char *db_kept_prefix(const char *name)
+{
+    static const char *const kept[] = {"sqlite_", "pg_"};
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (strncasecmp(name, kept[i], strlen(kept[i])) == 0)
+            return kept[i];
+    return NULL;
 }

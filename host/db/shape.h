@@ -61,6 +61,10 @@ enum status db_describe_table(struct db *db, const char *name,
 void db_print_table(const struct db *db, const struct db_shape *shape,
                     struct buffer *out);
 
+/** The beginning of `name` that some database keeps for tables of its own,
+ * NULL when there is none. */
+const char *db_kept_prefix(const char *name);
+
 /** NULL when the actual column holds every value of the wanted one, else the
  * type it should have, for the error message. */
 const char *db_column_fits(const struct db *db,

@@ -1,5 +1,7 @@
 #include "schema/names.h"
 
+#include "db/shape.h"
+
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -203,16 +205,14 @@ enum status names_identifier(const char *what, const char *name,
 enum status names_table_name(const char *what, const char *name,
                              struct diag *diag)
 {
-    static const char *const kept[] = {"sqlite_", "pg_"};
     enum status status = names_identifier(what, name, diag);
+    const char *kept = db_kept_prefix(name);
 
-    for (size_t i = 0;
-         status == STATUS_OK && i < sizeof(kept) / sizeof(kept[0]); i++)
-        if (strncasecmp(name, kept[i], strlen(kept[i])) == 0)
-            return diag_set(diag, STATUS_CONFIG,
-                            "%s \"%s\" begins with %s, which databases keep "
-                            "for themselves: choose another name",
-                            what, name, kept[i]);
+    if (status == STATUS_OK && kept != NULL)
+        return diag_set(diag, STATUS_CONFIG,
+                        "%s \"%s\" begins with %s, which databases keep for "
+                        "themselves: choose another name",
+                        what, name, kept);
     return status;
 }
 
