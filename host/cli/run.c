@@ -120,6 +120,7 @@ enum status cli_run(struct cli *cli, struct diag *diag)
         &app, diag);
     if (status != STATUS_OK)
         return status;
+    stop_within(app.settings->stop_timeout_us);
     if (cli->quiet && app.log.level < LOG_WARN)
         app.log.level = LOG_WARN;
     status = host_open(&app, &host, diag);

@@ -7,9 +7,14 @@
 #define HOST_CLI_STOP_H
 
 #include <signal.h>
+#include <stdint.h>
 
 /** Installs the handlers; the flag becomes 1 with the first signal. Verbs that
  * do not call this end with the signal, as usual. */
 const volatile sig_atomic_t *stop_on_signals(void);
+
+/** From now on the process ends with 1 when it has not ended by itself within
+ * this time of the first signal (full seconds; stop_timeout). */
+void stop_within(int64_t timeout_us);
 
 #endif

@@ -56,6 +56,19 @@ dialect.each(function(database)
   end
 
   describe("a running host", function()
+    it("ends with 1 when the batch in hand outlasts stop_timeout, and keeps nothing of it", function()
+      app:configure 'partitions = 12, stop_timeout = "1s", limits = { time = "60s" }'
+      app:append(events(1))
+      app:append { { aggregate_id = "K-1", type = "thing.Slow", payload = '{"loops":1e15}' } }
+      local host = app:start "run"
+      process.wait_until(function() return host:err():find("running", 1, true) end, 30, "the host to run")
+      host:signal "TERM"
+      local result = host:wait(20)
+      assert.equal(1, result.code)
+      assert.matches("did not end within stop_timeout", host:err(), 1, true)
+      assert.equal(0, applied())
+    end)
+
     it("applies what is there and what comes", function()
       app:append(events(10))
       local host = app:start "run"

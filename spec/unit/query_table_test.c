@@ -80,10 +80,13 @@ static void assert_names_the_remedy(struct fixture *f)
     const char *at = f->diag.message;
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        at = strstr(at, steps[i]);
-        if (at == NULL)
+        const char *found = strstr(at, steps[i]);
+
+        if (found == NULL)
             fail_msg("no \"%s\" in its place in: %s", steps[i],
                      f->diag.message);
+        else
+            at = found;
     }
 }
 
