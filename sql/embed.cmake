@@ -6,7 +6,8 @@
 # <dir>/sql_files.c, their texts and the schema scripts by dialect (the tables
 # of host/db/sql_files.h). Texts travel as hexadecimal, because CMake gives
 # semicolons, brackets and backslashes a meaning of their own. A statement that
-# one dialect has and another lacks is an error.
+# one dialect has and another lacks is an error, unless one that has it says so
+# in its comment: "-- not for: DIALECT DIALECT". Its text is NULL there.
 cmake_minimum_required(VERSION 3.20)
 
 if(NOT DEFINED SOURCE OR NOT DEFINED OUT)
@@ -65,11 +66,30 @@ endforeach()
 list(REMOVE_DUPLICATES NAMES)
 list(SORT NAMES)
 
+# Dialects that a statement is not for, as `NAME/DIALECT`.
+set(EXCEPTIONS "")
+foreach(DIALECT IN LISTS DIALECTS)
+  foreach(NAME IN LISTS NAMES_${DIALECT})
+    file(STRINGS "${SOURCE}/sql/${DIALECT}/statement/${NAME}.sql" MARKER
+      REGEX "^-- not for: [a-z ]+$")
+    string(REGEX REPLACE "^-- not for: " "" MARKER "${MARKER}")
+    separate_arguments(MARKER)
+    foreach(OTHER IN LISTS MARKER)
+      list(APPEND EXCEPTIONS "${NAME}/${OTHER}")
+    endforeach()
+  endforeach()
+endforeach()
+
 set(MISSING "")
 foreach(DIALECT IN LISTS DIALECTS)
   foreach(NAME IN LISTS NAMES)
-    if(NOT NAME IN_LIST NAMES_${DIALECT})
+    if(NOT NAME IN_LIST NAMES_${DIALECT} AND
+        NOT "${NAME}/${DIALECT}" IN_LIST EXCEPTIONS)
       string(APPEND MISSING "\n  sql/${DIALECT}/statement/${NAME}.sql")
+    elseif(NAME IN_LIST NAMES_${DIALECT} AND
+        "${NAME}/${DIALECT}" IN_LIST EXCEPTIONS)
+      message(FATAL_ERROR "sql/${DIALECT}/statement/${NAME}.sql is there"
+        " although another dialect says that it is not for ${DIALECT}")
     endif()
   endforeach()
 endforeach()
@@ -102,6 +122,10 @@ set(TABLE "")
 foreach(DIALECT IN LISTS DIALECTS)
   set(ROWS "")
   foreach(NAME IN LISTS NAMES)
+    if(NOT NAME IN_LIST NAMES_${DIALECT})
+      string(APPEND ROWS "    {\"${NAME}\", {NULL, 0}},\n")
+      continue()
+    endif()
     set(ARRAY "${DIALECT}_statement_${NAME}")
     append_array(CODE ${ARRAY} "${SOURCE}/sql/${DIALECT}/statement/${NAME}.sql")
     string(APPEND ROWS "    {\"${NAME}\",

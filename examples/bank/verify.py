@@ -11,9 +11,11 @@ Prints one line per comparison; exits 0 when all agree and 1 when not.
 import argparse
 import collections
 import json
+import os
 import sqlite3
 import subprocess
 import sys
+import urllib.parse
 
 SHOWN = 5  # differences printed per comparison
 PAYLOAD_MARK = '"payload":'
@@ -77,11 +79,8 @@ def stored_accounts(options):
     return accounts
 
 
-def query(options, sql):
-    """Rows of a table of the example's own, which no verb reads."""
-    if not options.database.startswith("sqlite:"):
-        sys.exit(f"verify.py reads tables of SQLite only, not {options.database.split(':')[0]}")
-    path = options.database.removeprefix("sqlite:")
+def query_sqlite(url, sql):
+    path = url.removeprefix("sqlite:")
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         return connection.execute(sql).fetchall()
@@ -89,16 +88,85 @@ def query(options, sql):
         connection.close()
 
 
+def query_postgres(url, sql):
+    """Each row as a JSON array of texts, so that no byte has to be escaped;
+    numbers are read back as numbers."""
+    copy = ("SELECT json_build_array(" + ", ".join(
+        f"q.c{i}::text" for i in range(1, sql.count(",") + 2)) +
+        f") FROM ({sql}) AS q ({', '.join(f'c{i}' for i in range(1, sql.count(',') + 2))})")
+    done = subprocess.run(["psql", url, "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", copy],
+                          stdout=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        sys.exit(f"psql: exit code {done.returncode}")
+    return [json.loads(line) for line in done.stdout.decode("utf-8").splitlines()]
+
+
+def query_mariadb(url, sql):
+    """By the program mariadb, which prints a row as one line of fields with
+    tabs between them and \\-escapes inside."""
+    parts = urllib.parse.urlsplit(url)
+    words = dict(urllib.parse.parse_qsl(parts.query))
+    command = ["mariadb", "--no-defaults", "--batch", "--skip-column-names",
+               "--quick", "--default-character-set=utf8mb4"]
+    for name, value in (("host", parts.hostname), ("port", parts.port),
+                        ("user", parts.username), ("socket", words.get("socket"))):
+        if value is not None:
+            command.append(f"--{name}={urllib.parse.unquote(str(value))}")
+    command += ["--execute", sql, urllib.parse.unquote(parts.path[1:])]
+    environment = dict(os.environ)
+    if parts.password is not None: # not on the command line, where all can see it
+        environment["MYSQL_PWD"] = urllib.parse.unquote(parts.password)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"mariadb: exit code {done.returncode}")
+    lines = done.stdout.decode("utf-8").split("\n")[:-1]
+    return [tuple(field_of(text) for text in line.split("\t")) for line in lines]
+
+
+def field_of(text):
+    if text == "NULL":
+        return None
+    if text.lstrip("-").isdigit():
+        return int(text)
+    if "\\" not in text:
+        return text
+    signs = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
+    out, at = [], 0
+    while at < len(text):
+        if text[at] == "\\":
+            at += 1
+            out.append(signs[text[at]])
+        else:
+            out.append(text[at])
+        at += 1
+    return "".join(out)
+
+
+QUERIES = {
+    "sqlite": query_sqlite,
+    "postgres": query_postgres, "postgresql": query_postgres,
+    "mysql": query_mariadb, "mariadb": query_mariadb,
+}
+
+
+def query(options, sql):
+    """Rows of a table, read without the program."""
+    scheme = options.database.split(":")[0]
+    if scheme not in QUERIES:
+        sys.exit(f"verify.py cannot read tables of {scheme}")
+    return QUERIES[scheme](options.database, sql)
+
+
 def stored_columns(options):
     """The declared fields as columns, which people query."""
     rows = query(options, "SELECT read_model_id, iban, balance FROM account_summary")
-    return {key: {"iban": iban, "balance": balance}
+    return {key: {"iban": iban, "balance": int(balance)}
             for key, iban, balance in rows}
 
 
 def stored_turnover(options):
     rows = query(options, "SELECT day, cents, movements FROM daily_turnover")
-    return {day: (cents, movements) for day, cents, movements in rows}
+    return {day: (int(cents), int(movements)) for day, cents, movements in rows}
 
 
 def stored_payloads(options):
@@ -124,7 +192,8 @@ def compare(what, wanted, found):
 def main():
     parser = argparse.ArgumentParser(description="Compares the bank's read models with a computation of its own.")
     parser.add_argument("events", help="the NDJSON file that was appended")
-    parser.add_argument("--database", required=True, help="sqlite:PATH")
+    parser.add_argument("--database", required=True,
+                        help="sqlite:PATH, postgresql://... or mysql://...")
     parser.add_argument("--moontide", default="moontide", help="the program")
     parser.add_argument("--config", help="moontide.conf.lua of the example")
     parser.add_argument("--event-table", default="EVENT_STORE")

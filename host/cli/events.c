@@ -62,15 +62,13 @@ static enum status print_what_is_there(struct cli *cli, struct application *app,
                                        const volatile sig_atomic_t *stop,
                                        struct diag *diag)
 {
-    struct high_water_mark mark;
     struct event_range range = {.byte_limit = PAGE_BYTES};
     enum status status;
 
-    status = high_water_mark_read(app->db, app->catalog, TOPIC_EVENT_STORE,
-                                  &mark, diag);
+    status = high_water_mark_look(app->db, app->catalog, TOPIC_EVENT_STORE,
+                                  &range.upto, diag);
     if (status != STATUS_OK)
         return status;
-    range.upto = high_water_mark_readable(app->db, &mark);
     while (request->after < range.upto && request->limit > 0 && !*stop) {
         range.after = request->after;
         range.limit = request->limit < PAGE_MESSAGES ? (size_t)request->limit

@@ -288,8 +288,10 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
             return status;
         status = page_run(c, poll, &lock, careful, refused, &repeat, &through,
                           diag);
-        if (status == STATUS_OK && !repeat)
+        if (status == STATUS_OK && !repeat) {
+            poll_announce(c, poll, through);
             status = apply_commit(c, careful, diag);
+        }
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             page_committed(c, poll, through);

@@ -158,10 +158,15 @@ static enum status flush_in_time(struct consumer *c, int64_t *tag,
 
 enum status apply_commit(struct consumer *c, bool careful, struct diag *diag)
 {
-    /* unit by unit everything was sent under a limit of its own */
-    enum status status = careful ? STATUS_OK : flush_in_time(c, NULL, diag);
+    struct db *db = c->env->db;
+    enum status status;
 
-    return status == STATUS_OK ? db_commit(c->env->db, NULL, diag) : status;
+    /* unit by unit everything was sent under a limit of its own */
+    if (!careful)
+        db_deadline(db, clock_monotonic() + c->env->time_limit);
+    status = db_commit(db, NULL, diag);
+    db_deadline(db, 0);
+    return status;
 }
 
 /* One unit under its own savepoint: its failure is certainly its own. */

@@ -42,7 +42,7 @@ static enum status row_take(struct db_rows *rows, int expected,
         &lock->halt_reason, diag);
 }
 
-enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
+static enum status read_all(struct db *db, const struct db_sql *sql,
                             const char *consumer_id, const char *source,
                             struct checkpoints *stored,
                             struct checkpoint_lock *lock, struct diag *diag)
@@ -54,8 +54,7 @@ enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
     bool more = false;
     enum status status;
 
-    status = db_query(db, catalog_sql(catalog, SQL_CHECKPOINT_LOCK), params, 2,
-                      &rows, diag);
+    status = db_query(db, sql, params, 2, &rows, diag);
     if (status != STATUS_OK)
         return status;
     for (;;) {
@@ -74,6 +73,24 @@ enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
                         "consumer was unsubscribed while it ran",
                         stored->partitions - count, stored->partitions, source);
     return status;
+}
+
+enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock, struct diag *diag)
+{
+    return read_all(db, catalog_sql(catalog, SQL_CHECKPOINT_LOCK), consumer_id,
+                    source, stored, lock, diag);
+}
+
+enum status checkpoint_read(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock, struct diag *diag)
+{
+    return read_all(db, catalog_sql(catalog, SQL_CHECKPOINT_READ), consumer_id,
+                    source, stored, lock, diag);
 }
 
 enum status checkpoint_advance(struct db *db, const struct catalog *catalog,

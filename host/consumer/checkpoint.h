@@ -40,6 +40,13 @@ enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
                             struct checkpoint_lock *lock,
                             struct diag *diag) MUST_CHECK;
 
+/** The same without the lock, in a transaction that may only read. */
+enum status checkpoint_read(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock,
+                            struct diag *diag) MUST_CHECK;
+
 /** Queues the move of `count` partitions to `position`; each must be lower
  * than that, else the commit is a CONFLICT. */
 enum status checkpoint_advance(struct db *db, const struct catalog *catalog,

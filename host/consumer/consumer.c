@@ -8,6 +8,9 @@
 /* A processing transaction holds locks, so it is kept below this. */
 #define TARGET_US (50 * CLOCK_SECOND / 1000)
 
+/* How long a start that met another one is tried again. */
+#define START_FOR_US (2 * CLOCK_SECOND)
+
 /* Over empty stretches a checkpoint is saved no more often than this. */
 #define SAVE_EVERY_US (60 * CLOCK_SECOND)
 
@@ -67,7 +70,7 @@ static enum status take_position(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     struct checkpoint_lock lock = {.epoch = 0};
-    enum status status = checkpoint_lock(env->db, env->catalog, c->row.id,
+    enum status status = checkpoint_read(env->db, env->catalog, c->row.id,
                                          c->source, &c->stored, &lock, diag);
 
     if (status != STATUS_OK)
@@ -94,7 +97,7 @@ static enum status revive(struct consumer *c, struct diag *diag)
     return status;
 }
 
-enum status consumer_start(struct consumer *c, struct diag *diag)
+static enum status start_once(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     enum status status = db_begin(env->db, diag);
@@ -116,9 +119,22 @@ enum status consumer_start(struct consumer *c, struct diag *diag)
     return status;
 }
 
+/* Hosts that start together meet in the same rows, and one of them may have to
+ * do it again. */
+enum status consumer_start(struct consumer *c, struct diag *diag)
+{
+    int64_t end = clock_monotonic() + START_FOR_US;
+    enum status status;
+
+    do {
+        status = start_once(c, diag);
+    } while (status == STATUS_CONFLICT && clock_monotonic() < end);
+    return status;
+}
+
 enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
-    enum status status = db_begin_read(c->env->db, diag);
+    enum status status = db_begin(c->env->db, diag);
 
     if (status != STATUS_OK)
         return status;
@@ -138,6 +154,9 @@ static void adapt(struct consumer *c, int64_t took_us)
     fits = (size_t)((int64_t)count * TARGET_US / (took_us > 0 ? took_us : 1));
     if (fits < 1)
         fits = 1;
+    /* what a transaction costs by itself says nothing about more messages */
+    if (took_us <= TARGET_US && fits < c->limit)
+        return;
     if (fits > 2 * c->limit)
         fits = 2 * c->limit;
     c->limit = fits < c->env->batch ? fits : c->env->batch;
@@ -146,6 +165,14 @@ static void adapt(struct consumer *c, int64_t took_us)
 static bool is_running(const struct consumer *c)
 {
     return c->row.state == CONSUMER_RUNNING;
+}
+
+bool consumer_is_behind(const struct consumer *c, int64_t mark)
+{
+    for (int p = 0; is_running(c) && p < c->reached.partitions; p++)
+        if (c->reached.position[p] < mark)
+            return true;
+    return false;
 }
 
 enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,

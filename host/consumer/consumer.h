@@ -89,6 +89,9 @@ enum status consumer_reload(struct consumer *consumer,
 enum status consumer_step(struct consumer *consumer, int64_t mark, bool *worked,
                           struct diag *diag) MUST_CHECK;
 
+/** Whether it runs and has something to read below `mark`. */
+bool consumer_is_behind(const struct consumer *consumer, int64_t mark);
+
 /** Forgets the newest batch, as if its answer had never come (testing kit):
  * memory stands where it stood before, the database does not. */
 void consumer_forget_last_batch(struct consumer *consumer);

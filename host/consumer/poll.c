@@ -16,15 +16,34 @@ static void find_group(const struct checkpoints *reached, int64_t mark,
             *next = reached->position[p];
 }
 
+static struct event_range range_of(const struct consumer *consumer,
+                                   int64_t after, int64_t upto)
+{
+    return (struct event_range){
+        .after = after,
+        .upto = upto,
+        .limit = consumer->singly > 0 ? 1 : consumer->limit,
+        .byte_limit = consumer->env->batch_bytes,
+    };
+}
+
+void poll_announce(struct consumer *consumer, const struct poll *poll,
+                   int64_t through)
+{
+    struct event_range range = range_of(consumer, through, poll->mark);
+
+    if (poll->npartitions == (size_t)consumer->reached.partitions &&
+        consumer->singly == 0)
+        event_page_announce(consumer->env->store, consumer->env->db,
+                            &consumer->filter, &range, &consumer->page);
+}
+
 enum status poll_page(struct consumer *consumer, int64_t mark,
                       struct poll *poll, bool *found, struct diag *diag)
 {
     const struct checkpoints *reached = &consumer->reached;
     struct event_filter filter = consumer->filter;
-    struct event_range range = {
-        .limit = consumer->singly > 0 ? 1 : consumer->limit,
-        .byte_limit = consumer->env->batch_bytes,
-    };
+    struct event_range range = range_of(consumer, 0, 0);
 
     assert(reached->partitions > 0);
     find_group(reached, mark, &range.after, &range.upto);
@@ -35,6 +54,7 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
 
     arena_reset(&consumer->arena);
     poll->after = range.after;
+    poll->mark = mark;
     poll->npartitions = 0;
     poll->partitions = arena_alloc(&consumer->arena,
                                    (size_t)reached->partitions *

@@ -12,6 +12,7 @@ struct poll {
     int64_t *partitions; /* in the consumer's arena */
     size_t npartitions;
     int64_t after;
+    int64_t mark; /* as far as reading was allowed */
 };
 
 /**
@@ -22,5 +23,10 @@ struct poll {
 enum status poll_page(struct consumer *consumer, int64_t mark,
                       struct poll *poll, bool *found,
                       struct diag *diag) MUST_CHECK;
+
+/** Says that the page behind `through` will be read after the commit that is
+ * about to come. */
+void poll_announce(struct consumer *consumer, const struct poll *poll,
+                   int64_t through);
 
 #endif

@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "db/sql_files.h"
 
+#include <assert.h>
+
 #define NAME_MAX_LEN 63
 
 struct catalog {
@@ -123,6 +125,9 @@ static bool mentions(struct text text, const char *placeholder)
     struct buffer sign = BUFFER_EMPTY;
     bool found;
 
+    if (text.data == NULL)
+        return false;
+
     buffer_printf(&sign, "${%s}", placeholder);
     found = memmem(text.data, text.len, sign.data, sign.len) != NULL;
     buffer_free(&sign);
@@ -191,6 +196,9 @@ static enum status fill_statement(struct catalog *catalog,
     struct buffer out = BUFFER_EMPTY;
     enum status status;
 
+    if (file->text.data == NULL) /* not for this dialect */
+        return STATUS_OK;
+
     status = catalog_fill(without_comment(file->text), names, &out, diag);
     if (status == STATUS_OK && out.len == 0)
         status = diag_set(diag, STATUS_CONFIG, "there is no statement");
@@ -249,6 +257,7 @@ void catalog_close(struct catalog *catalog)
 const struct db_sql *catalog_sql(const struct catalog *catalog,
                                  enum sql_statement statement)
 {
+    assert(catalog->texts[statement] != NULL);
     return &catalog->statements[statement];
 }
 

@@ -6,6 +6,10 @@
  * sql/<dialect>/schema/NN-NAME.sql is one DDL script. Parameters are written
  * ?1, ?2 ... and the driver turns them into its own style. A placeholder
  * takes an identifier only; unknown and unused names are errors.
+ *
+ * Every dialect has every statement. One that a family of dialects has no use
+ * for carries the line `-- not for: DIALECT ...` in its comment, in the folders
+ * that have it; asking for it elsewhere is a mistake of the caller's.
  */
 #ifndef HOST_DB_CATALOG_H
 #define HOST_DB_CATALOG_H

@@ -5,7 +5,11 @@
 #include "db/db_core.h"
 #include "db/url.h"
 
-static const struct db_driver *const drivers[] = {&db_sqlite_driver};
+static const struct db_driver *const drivers[] = {
+    &db_sqlite_driver,
+    &db_postgres_driver,
+    &db_mysql_driver,
+};
 
 struct db_sql db_sql_make(struct text text, enum db_origin origin)
 {
@@ -59,6 +63,29 @@ enum status db_open(const struct db_options *options, struct db **db,
     (*db)->failed_tag = -1;
     db_url_mask(options->url, &(*db)->url_shown);
     return STATUS_OK;
+}
+
+enum status db_scratch(const char *url, struct buffer *scratch,
+                       struct diag *diag)
+{
+    const struct db_driver *driver = driver_of(url);
+
+    if (driver == NULL)
+        return no_driver(url, diag);
+    if (driver->scratch != NULL)
+        return driver->scratch(url, scratch, diag);
+    buffer_append_string(scratch, url);
+    return STATUS_OK;
+}
+
+enum status db_scratch_drop(const char *url, struct diag *diag)
+{
+    const struct db_driver *driver = driver_of(url);
+
+    if (driver == NULL)
+        return no_driver(url, diag);
+    return driver->scratch != NULL ? driver->scratch(url, NULL, diag)
+                                   : STATUS_OK;
 }
 
 void db_close(struct db *db)
@@ -203,7 +230,17 @@ int64_t db_failed_tag(const struct db *db)
 
 /* --- transactions -------------------------------------------------------- */
 
-static enum status begin(struct db *db, bool write, struct diag *diag)
+enum begin { BEGIN_READ, BEGIN_WRITE, BEGIN_SCHEMA };
+
+static enum status driver_begin(struct db *db, enum begin what,
+                                struct diag *diag)
+{
+    if (what == BEGIN_SCHEMA && db->driver->begin_schema != NULL)
+        return db->driver->begin_schema(db->session, diag);
+    return db->driver->begin(db->session, what != BEGIN_READ, diag);
+}
+
+static enum status begin(struct db *db, enum begin what, struct diag *diag)
 {
     enum status status;
 
@@ -215,7 +252,7 @@ static enum status begin(struct db *db, bool write, struct diag *diag)
             diag);
     status = db_core_ready(db, diag);
     if (status == STATUS_OK)
-        status = db->driver->begin(db->session, write, diag);
+        status = driver_begin(db, what, diag);
     if (status == STATUS_OK)
         db->in_transaction = true;
     return db_core_settle(db, status, diag);
@@ -223,12 +260,17 @@ static enum status begin(struct db *db, bool write, struct diag *diag)
 
 enum status db_begin(struct db *db, struct diag *diag)
 {
-    return begin(db, true, diag);
+    return begin(db, BEGIN_WRITE, diag);
 }
 
 enum status db_begin_read(struct db *db, struct diag *diag)
 {
-    return begin(db, false, diag);
+    return begin(db, BEGIN_READ, diag);
+}
+
+enum status db_begin_schema(struct db *db, struct diag *diag)
+{
+    return begin(db, BEGIN_SCHEMA, diag);
 }
 
 static enum status outside(const char *what, struct diag *diag)

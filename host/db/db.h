@@ -21,6 +21,7 @@
 #define HOST_DB_DB_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/status.h"
 #include "db/value.h"
 
@@ -36,12 +37,14 @@ struct db_options {
     /** Tables (the values) that scripts may read but not write, ended by a
      * NULL value; NULL: none. Borrowed until db_close. */
     const struct catalog_name *host_tables;
+    bool no_prepare; /* a pooler stands between: keep no statements */
 };
 
 /** Where a statement comes from: scripts may not touch session or tables'
  * existence (PRAGMA, ATTACH, BEGIN, SET, CREATE ... are refused). */
 enum db_origin {
     DB_HOST,
+    DB_PERSON, /* a person's own, in a test: anything goes in and out */
     DB_SCRIPT,
     DB_SCRIPT_READ, /* a script's statement that may only read */
 };
@@ -61,6 +64,8 @@ enum db_can {
     DB_CAN_NOTIFY = 1 << 0,     /* pushes wake-ups */
     DB_CAN_SEQUENCE = 1 << 1,   /* positions come from a sequence: gaps */
     DB_CAN_MANY_HOSTS = 1 << 2, /* several processes write side by side */
+    DB_CAN_MERGE = 1 << 3, /* an ordered UNION ALL merges its branches' indexes
+                            * and stops at its limit */
 };
 
 /** Opens a connection. UNAVAILABLE when it cannot be reached, CONFIG for a
@@ -71,6 +76,13 @@ void db_close(struct db *db); /* NULL is allowed; rolls back */
 /** After LOST: a new session with the same settings; statements prepared
  * again. An in-memory database keeps its content. */
 enum status db_reopen(struct db *db, struct diag *diag) MUST_CHECK;
+
+/** For tests: makes a new, empty database on the server of the URL and appends
+ * its URL to `scratch`; a database that is a file is its own. */
+enum status db_scratch(const char *url, struct buffer *scratch,
+                       struct diag *diag) MUST_CHECK;
+/** Drops what db_scratch has made, and nothing else. */
+enum status db_scratch_drop(const char *url, struct diag *diag) MUST_CHECK;
 
 const char *db_dialect(const struct db *db);   /* the folder under sql/ */
 unsigned db_abilities(const struct db *db);    /* enum db_can bits */
@@ -87,6 +99,15 @@ void db_deadline(struct db *db, int64_t at_us);
 enum status db_begin(struct db *db, struct diag *diag) MUST_CHECK;
 /** Begins one that only reads: a stable view, no writer's lock. */
 enum status db_begin_read(struct db *db, struct diag *diag) MUST_CHECK;
+/**
+ * Begins what creates or changes tables, with no other program doing the same:
+ * a transaction that writes, or, where each statement of DDL commits by
+ * itself, the database's lock for it. There a failure keeps what was done
+ * before it, so every step must be one that can be done again. Inside of any
+ * other transaction db_script and db_create_table may be refused. CONFLICT
+ * when another program has the lock. Ends with db_commit or db_rollback.
+ */
+enum status db_begin_schema(struct db *db, struct diag *diag) MUST_CHECK;
 /** Sends the queue and commits. On failure the transaction is over; LOST
  * means that the outcome is unknown. *failed_tag as in db_flush. */
 enum status db_commit(struct db *db, int64_t *failed_tag,
@@ -130,6 +151,16 @@ enum status db_execute(struct db *db, const struct db_sql *sql,
 enum status db_query(struct db *db, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams,
                      struct db_rows **rows, struct diag *diag) MUST_CHECK;
+/**
+ * Announces a db_query that will follow the next commit, outside of a
+ * transaction: a driver with a pipeline sends it along, and the query finds its
+ * result there. A query that then differs runs as ever, and so does one whose
+ * rows may have changed since: only for rows that never do. What the parameters
+ * point to must live until the query.
+ */
+void db_announce(struct db *db, const struct db_sql *sql,
+                 const struct db_value *params, size_t nparams);
+
 /** Moves to the next row; *more is false at the end. A value of the row
  * before that could not be read as asked is reported here too; when the result
  * is closed instead, the transaction is doomed with that error. */

@@ -19,6 +19,13 @@ enum status db_query(struct db *db, const struct db_sql *sql,
     return db_core_settle(db, status, diag);
 }
 
+void db_announce(struct db *db, const struct db_sql *sql,
+                 const struct db_value *params, size_t nparams)
+{
+    if (db->driver->announce != NULL && db->in_transaction && !db->doomed)
+        db->driver->announce(db->session, sql, params, nparams);
+}
+
 enum status db_rows_mismatch_error(const struct db_rows *rows,
                                    struct diag *diag)
 {

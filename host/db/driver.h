@@ -1,7 +1,8 @@
 /*
  * Driver -- what one dialect has to provide. A driver is a constant table with
- * every slot filled; db/db.c is its only caller and keeps transaction depth,
- * queue and sticky failure, so a driver keeps only its session.
+ * every slot filled but for those that may be NULL; db/db.c is its only caller
+ * and keeps transaction depth, queue and sticky failure, so a driver keeps only
+ * its session.
  *
  * The queue reaches a driver as an array (struct db_queued), at once: a driver
  * with a pipeline sends it together with whatever follows.
@@ -33,6 +34,12 @@ struct db_driver {
     /** True if this driver takes the URL. */
     bool (*accepts)(const char *url);
 
+    /** Makes an empty database for a test on the server of the URL and appends
+     * its URL; `out` NULL: drops the one of the URL. NULL where a database is a
+     * file. */
+    enum status (*scratch)(const char *url, struct buffer *out,
+                           struct diag *diag);
+
     enum status (*connect)(const struct db_options *options,
                            struct db_session **session, struct diag *diag);
     void (*disconnect)(struct db_session *session);
@@ -40,6 +47,10 @@ struct db_driver {
 
     enum status (*begin)(struct db_session *session, bool write,
                          struct diag *diag);
+    /** Where DDL commits by itself: takes the database's lock for it, which
+     * run with DB_END_COMMIT and rollback give back, and lets script and
+     * create_table run until then. NULL: begin with `write` does it all. */
+    enum status (*begin_schema)(struct db_session *session, struct diag *diag);
     /** Runs the queue in order, then commits when `end` says so. When a
      * statement fails the rest is not run and *failed is its index. */
     enum status (*run)(struct db_session *session,
@@ -61,6 +72,9 @@ struct db_driver {
     enum status (*query)(struct db_session *session, const struct db_sql *sql,
                          const struct db_value *params, size_t nparams,
                          struct db_rows **rows, struct diag *diag);
+    /** NULL without a pipeline: see db_announce. */
+    void (*announce)(struct db_session *session, const struct db_sql *sql,
+                     const struct db_value *params, size_t nparams);
     enum status (*lookup)(struct db_session *session,
                           const struct db_table *table, const struct text *keys,
                           size_t nkeys, db_lookup_fn fn, void *arg,
@@ -124,5 +138,7 @@ enum status db_rows_mismatch_error(const struct db_rows *rows,
                                    struct diag *diag);
 
 extern const struct db_driver db_sqlite_driver;
+extern const struct db_driver db_postgres_driver;
+extern const struct db_driver db_mysql_driver;
 
 #endif

@@ -16,7 +16,6 @@ struct syntax {
     bool nested_comment;    /* comments in comments */
     bool hash_comment;      /* # to the end of the line */
     bool dashes_need_space; /* `--` is a comment only before white space */
-    bool backslash;         /* escapes in every string */
     bool e_string;          /* escapes in E'...' */
 };
 
@@ -34,8 +33,7 @@ static const struct syntax syntaxes[] = {
      .style = STYLE_QUESTION,
      .backtick = true,
      .hash_comment = true,
-     .dashes_need_space = true,
-     .backslash = true},
+     .dashes_need_space = true}, /* NO_BACKSLASH_ESCAPES: mysql_connect.c */
 };
 
 struct scanner {
@@ -188,9 +186,9 @@ static enum status skip_token(struct scanner *scan)
     char c = peek(scan, 0);
 
     if (c == '\'')
-        return skip_quoted(scan, c, syntax->backslash, "a string");
+        return skip_quoted(scan, c, false, "a string");
     if (c == '"')
-        return skip_quoted(scan, c, syntax->backslash, "a quoted name");
+        return skip_quoted(scan, c, false, "a quoted name");
     if (c == '`' && syntax->backtick)
         return skip_quoted(scan, c, false, "a quoted name");
     if (c == '[' && syntax->bracket)

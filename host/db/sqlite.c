@@ -297,7 +297,7 @@ static int64_t round_trips(const struct db_session *session)
 
 const struct db_driver db_sqlite_driver = {
     .name = "sqlite",
-    .can = 0,
+    .can = DB_CAN_MERGE,
     .accepts = accepts,
     .connect = connect_file,
     .disconnect = disconnect,

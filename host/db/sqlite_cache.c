@@ -85,7 +85,7 @@ int sqlite_cache_authorize(void *arg, int action, const char *first,
     const char *denied = NULL;
 
     (void)database;
-    if (session->origin == DB_HOST)
+    if (session->origin == DB_HOST || session->origin == DB_PERSON)
         return SQLITE_OK;
     denied = session_action(action);
     if (denied == NULL && !session->creates)

@@ -51,6 +51,7 @@ enum status application_connect(const struct settings *settings, bool read_only,
         .create = !read_only,
         .read_only = read_only,
         .host_tables = settings->names.fill,
+        .no_prepare = !settings->prepare,
     };
 
     *db = NULL;

@@ -1,6 +1,7 @@
 #include "run/core_module.h"
 
 #include "base/json.h"
+#include "db/db.h"
 #include "db/placeholder.h"
 #include "db/url.h"
 #include "model/read_model.h"
@@ -333,7 +334,19 @@ static int method_read(lua_State *L)
 
 static void write_cell(struct buffer *out, struct db_rows *rows, size_t column)
 {
+    char time[CLOCK_TEXT_SIZE], id[UUID_TEXT_LEN + 1];
+    struct uuid uuid;
+
     switch (db_column_type(rows, column)) {
+    case DB_TIMESTAMP:
+        clock_format(db_get_timestamp(rows, column), time);
+        json_write_string(out, text_of(time));
+        return;
+    case DB_UUID:
+        uuid = db_get_uuid(rows, column);
+        uuid_format(&uuid, id);
+        json_write_string(out, text_of(id));
+        return;
     case DB_INT64:
         buffer_printf(out, "%lld", (long long)db_get_int64(rows, column));
         return;
@@ -405,7 +418,7 @@ static enum status run_query(struct test_host *host, struct text sql,
                         "the statement has %zu placeholders, %zu values were "
                         "given",
                         wanted, nparams);
-    statement = db_sql_make(buffer_text(rewritten), DB_HOST);
+    statement = db_sql_make(buffer_text(rewritten), DB_PERSON);
     status = db_query(db, &statement, params, nparams, &rows, diag);
     if (status != STATUS_OK)
         return status;
@@ -503,6 +516,28 @@ static int core_fold(lua_State *L)
 
 /* --- the module ------------------------------------------------------- */
 
+/* core.scratch(url) -> URL of an empty database on its server */
+static int core_scratch(lua_State *L)
+{
+    const char *url = luaL_checkstring(L, 1);
+    struct buffer *made = new_scratch(L);
+    struct diag diag;
+
+    if (db_scratch(url, made, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    return push_scratch(L, made);
+}
+
+/* core.drop_scratch(url): one that core.scratch has made */
+static int core_drop_scratch(lua_State *L)
+{
+    struct diag diag;
+
+    if (db_scratch_drop(luaL_checkstring(L, 1), &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    return 0;
+}
+
 static const luaL_Reg host_methods[] = {
     {"append", method_append},
     {"run", method_run},
@@ -538,5 +573,9 @@ int luaopen_moontide_core(lua_State *L)
     lua_setfield(L, -2, "host");
     lua_pushcfunction(L, core_fold);
     lua_setfield(L, -2, "fold");
+    lua_pushcfunction(L, core_scratch);
+    lua_setfield(L, -2, "scratch");
+    lua_pushcfunction(L, core_drop_scratch);
+    lua_setfield(L, -2, "drop_scratch");
     return 1;
 }

@@ -18,6 +18,13 @@
  * before it gives up. */
 #define RUN_TRIES 10
 
+/* How old the mark may be while there is enough to apply below it. */
+#define MARK_PAUSE_US (CLOCK_SECOND / 50)
+
+/* The log names who keeps the mark back after a while, and then this often. */
+#define BLOCKED_PATIENCE_US CLOCK_SECOND
+#define BLOCKED_AGAIN_US    (30 * CLOCK_SECOND)
+
 /* A consumer that is paused or halted is looked at again this often. */
 #define REFRESH_US (CLOCK_SECOND / 2)
 
@@ -44,6 +51,11 @@ struct host {
     struct worker *workers;
     size_t nworkers;
     struct high_water_mark mark;
+    struct mark_detector detector;
+    int64_t marked_at;      /* monotonic: when the mark was looked at last */
+    bool worked;            /* the newest round applied something */
+    int64_t blocked_since;  /* monotonic: since when the mark is held back */
+    int64_t blocked_told;   /* ... and when the log named who holds it */
     struct backoff backoff; /* after conflicts and lost connections */
     int64_t refreshed_at;   /* monotonic */
     bool lose_answer;
@@ -155,6 +167,7 @@ enum status host_open(struct application *app, struct host **host_out,
         .batch_bytes = BATCH_BYTES,
     };
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
+    host->detector.may_repair = app->settings->schema_create;
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
     for (size_t i = 0; i < host->nworkers; i++)
         worker_init(host, &host->workers[i], &declarations[i]);
@@ -250,6 +263,61 @@ static enum status step_worker(struct host *host, struct worker *worker,
     return status;
 }
 
+/* Who keeps the mark back is told when it has lasted for a moment, and again
+ * now and then. */
+static void tell_blocked(struct host *host)
+{
+    const struct log_about about = {.topic = TOPIC_EVENT_STORE};
+    struct mark_detector *detector = &host->detector;
+    int64_t now = clock_monotonic();
+
+    if (detector->repaired)
+        log_write(&host->app->log, LOG_WARN, &about,
+                  "the sequence of positions had a wider CACHE and was set "
+                  "back to CACHE 1");
+    detector->repaired = false;
+    if (detector->blocked[0] == '\0') {
+        host->blocked_since = 0;
+        return;
+    }
+    if (host->blocked_since == 0)
+        host->blocked_since = now;
+    if (now - host->blocked_since < BLOCKED_PATIENCE_US ||
+        (host->blocked_told != 0 &&
+         now - host->blocked_told < BLOCKED_AGAIN_US))
+        return;
+    host->blocked_told = now;
+    log_write(&host->app->log, LOG_WARN, &about, "%s", detector->blocked);
+}
+
+/* While somebody still has a page below the known mark, a newer one is worth a
+ * round trip only now and then. */
+static bool mark_can_wait(const struct host *host)
+{
+    if (!host->worked || clock_monotonic() - host->marked_at >= MARK_PAUSE_US)
+        return false;
+    for (size_t i = 0; i < host->nworkers; i++) {
+        if (consumer_is_behind(&host->workers[i].consumer, host->mark.mark))
+            return true;
+    }
+    return false;
+}
+
+static enum status advance_mark(struct host *host, struct diag *diag)
+{
+    struct application *app = host->app;
+    enum status status;
+
+    if (mark_can_wait(host))
+        return STATUS_OK;
+    status = high_water_mark_detect(app->db, app->catalog, TOPIC_EVENT_STORE,
+                                    &host->detector, &host->mark, diag);
+    host->marked_at = clock_monotonic();
+    if (status == STATUS_OK)
+        tell_blocked(host);
+    return status;
+}
+
 static bool refresh_is_due(struct host *host)
 {
     int64_t now = clock_monotonic();
@@ -293,8 +361,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
     struct application *app = host->app;
     bool refresh = refresh_is_due(host);
     bool any = false;
-    enum status status = high_water_mark_advance(
-        app->db, app->catalog, TOPIC_EVENT_STORE, &host->mark, diag);
+    enum status status = advance_mark(host, diag);
 
     for (size_t i = 0; i < host->nworkers && !ends_round(status); i++) {
         struct worker *worker = &host->workers[i];
@@ -324,6 +391,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
         progress->applied += host->workers[i].consumer.applied;
         progress->failed += host->workers[i].consumer.failed;
     }
+    host->worked = status == STATUS_OK && any;
     progress->idle = status == STATUS_OK && !any;
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);

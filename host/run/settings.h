@@ -31,6 +31,7 @@ struct settings {
     int64_t limit_payload;
     bool jit;
     char **grants; /* NULL-terminated */
+    bool prepare;  /* keep prepared statements on the server */
     bool schema_create;
     struct names names;
     enum log_level log_level;

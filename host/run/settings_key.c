@@ -108,6 +108,12 @@ const struct settings_key settings_keys[] = {
      .fallback = "",
      .allowed = "a list of names, like { \"os\" }",
      .doc = "library parts that scripts may use beyond the sandbox"},
+    {.name = "prepare",
+     .kind = SETTINGS_BOOLEAN,
+     TARGET(prepare),
+     .fallback = "true",
+     .allowed = "true or false",
+     .doc = "keep prepared statements; false behind pgbouncer"},
     {.name = "schema.create",
      .kind = SETTINGS_BOOLEAN,
      TARGET(schema_create),
@@ -151,13 +157,13 @@ const struct settings_key settings_keys[] = {
 
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
-    "lease.duration",     "lease.heartbeat",  "lease.rebalance",
-    "notify_url",         "prepare",          "retry.attempts",
-    "retry.delay",        "retry.factor",     "retry.max_delay",
-    "retry.jitter",       "on_error",         "limits.cascade",
-    "capture.max_age",    "capture.max_rows", "capture.force",
-    "sagas.keep",         "commands.keep",    "compaction.schedule",
-    "tombstones.max_age", "admin.listen",     "admin.token",
+    "lease.duration",   "lease.heartbeat",     "lease.rebalance",
+    "notify_url",       "retry.attempts",      "retry.delay",
+    "retry.factor",     "retry.max_delay",     "retry.jitter",
+    "on_error",         "limits.cascade",      "capture.max_age",
+    "capture.max_rows", "capture.force",       "sagas.keep",
+    "commands.keep",    "compaction.schedule", "tombstones.max_age",
+    "admin.listen",     "admin.token",
 };
 
 #define LATER_COUNT (sizeof(later_keys) / sizeof(later_keys[0]))

@@ -69,6 +69,20 @@ static enum status read_topic_names(struct reading *reading, struct diag *diag)
     return status;
 }
 
+static enum status read_blocker(struct reading *reading,
+                                struct status_topic *topic, struct diag *diag)
+{
+    struct buffer sentence = BUFFER_EMPTY;
+    enum status status = high_water_mark_blocker(
+        reading->app->db, reading->app->catalog, topic->name, &sentence, diag);
+
+    if (status == STATUS_OK && sentence.len > 0)
+        topic->blocked = arena_string(&reading->report->arena,
+                                      buffer_text(&sentence));
+    buffer_free(&sentence);
+    return status;
+}
+
 static enum status read_topics(struct reading *reading, struct diag *diag)
 {
     struct status_report *report = reading->report;
@@ -87,12 +101,13 @@ static enum status read_topics(struct reading *reading, struct diag *diag)
         if (strcmp(topic->name, TOPIC_EVENT_STORE) != 0 && mark.end == 0 &&
             mark.mark == 0)
             continue;
-        report->topics[kept++] = (struct status_topic){
+        report->topics[kept] = (struct status_topic){
             .name = topic->name,
             .mark = mark.mark,
             .end = mark.end,
             .start = mark.start,
         };
+        status = read_blocker(reading, &report->topics[kept++], diag);
     }
     report->ntopics = kept;
     return status;

@@ -19,6 +19,7 @@ struct status_topic {
     int64_t mark;
     int64_t end;
     int64_t start;
+    const char *blocked; /* who keeps the mark below the end; NULL: nobody */
 };
 
 struct status_undelivered {

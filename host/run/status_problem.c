@@ -103,6 +103,12 @@ void status_problem_find(const struct status_request *request,
                       topic->name, topic->end, topic->mark);
         add_problem(report, &sentence);
     }
+    for (size_t i = 0; i < report->ntopics; i++) {
+        if (report->topics[i].blocked == NULL)
+            continue;
+        buffer_append_string(&sentence, report->topics[i].blocked);
+        add_problem(report, &sentence);
+    }
     for (int grade = 0; grade < GRADES; grade++) {
         for (size_t i = 0; i < report->nconsumers; i++) {
             if (consumer_grade(&report->consumers[i], request) != grade)

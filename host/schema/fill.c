@@ -54,14 +54,29 @@ static enum status check_lengths(struct text filled, struct diag *diag)
     return STATUS_OK;
 }
 
+/* The routine by which other programs append to an event table. */
+static void name_routine(const char *table, char out[], size_t size)
+{
+    if (strcmp(table, "EVENT_STORE") == 0)
+        snprintf(out, size, "moontide_append");
+    else
+        snprintf(out, size, "append_%s", table);
+}
+
 static enum status fill_once(struct text raw, const struct catalog_name *fill,
                              const char *table, fill_fn fn, void *arg,
                              struct diag *diag)
 {
+    struct catalog_name all[TABLE_COUNT + 2];
+    char routine[TABLE_NAME_MAX + 16];
     struct buffer filled = BUFFER_EMPTY;
     enum status status;
 
-    status = catalog_fill(raw, fill, &filled, diag);
+    name_routine(fill[TABLE_EVENT_STORE].value, routine, sizeof(routine));
+    memcpy(all, fill, TABLE_COUNT * sizeof(*all));
+    all[TABLE_COUNT] = (struct catalog_name){"append_routine", routine};
+    all[TABLE_COUNT + 1] = (struct catalog_name){NULL, NULL};
+    status = catalog_fill(raw, all, &filled, diag);
     if (status == STATUS_OK)
         status = check_lengths(buffer_text(&filled), diag);
     if (status == STATUS_OK)

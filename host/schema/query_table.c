@@ -390,7 +390,7 @@ static enum status create_table(struct db *db, const struct names *names,
     bool exists;
     enum status status;
 
-    status = db_begin(db, diag);
+    status = db_begin_schema(db, diag);
     if (status != STATUS_OK)
         return status;
     status = look(db, names, table, wanted, true, &exists, diag);
@@ -425,6 +425,10 @@ enum status query_table_prepare(struct db *db, const struct names *names,
     if (status == STATUS_OK) {
         status = look(db, names, table, &wanted, create, &exists, diag);
         db_rollback(db);
+    }
+    if (status == STATUS_CONFLICT && create) {
+        exists = false; /* it is being made: look again under the lock */
+        status = STATUS_OK;
     }
     if (status == STATUS_OK && !exists)
         status = create ? create_table(db, names, table, &wanted, diag)

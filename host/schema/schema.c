@@ -1,5 +1,6 @@
 #include "schema/schema.h"
 
+#include "base/clock.h"
 #include "schema/columns.h"
 #include "schema/fill.h"
 #include "schema/seed.h"
@@ -256,10 +257,12 @@ static bool in_place(const struct finding *finding)
            finding->seeded;
 }
 
-/* A first look without the writer's lock, which is all when everything is in
- * place. */
-static enum status look(struct db *db, const struct schema_options *options,
-                        struct finding *finding, struct diag *diag)
+/* How long to look at tables that another program is creating. */
+#define LOOK_FOR (2 * CLOCK_SECOND)
+
+static enum status look_once(struct db *db,
+                             const struct schema_options *options,
+                             struct finding *finding, struct diag *diag)
 {
     enum status status = db_begin_read(db, diag);
 
@@ -267,6 +270,21 @@ static enum status look(struct db *db, const struct schema_options *options,
         return status;
     status = inspect(db, options, finding, diag);
     db_rollback(db);
+    return status;
+}
+
+/* A first look without the writer's lock, which is all when everything is in
+ * place. A view of tables that change meanwhile is a conflict. */
+static enum status look(struct db *db, const struct schema_options *options,
+                        struct finding *finding, struct diag *diag)
+{
+    int64_t end = clock_monotonic() + LOOK_FOR;
+    enum status status = look_once(db, options, finding, diag);
+
+    while (status == STATUS_CONFLICT && clock_monotonic() < end) {
+        columns_free(&finding->columns);
+        status = look_once(db, options, finding, diag);
+    }
     return status;
 }
 
@@ -302,7 +320,7 @@ static enum status make_ready(struct db *db,
         return status;
 
     /* Somebody else may have been faster: look again under the lock. */
-    status = db_begin(db, diag);
+    status = db_begin_schema(db, diag);
     if (status != STATUS_OK)
         return status;
     status = inspect(db, options, &finding, diag);

@@ -43,14 +43,27 @@ static void choose_tables(const struct event_store *store,
         wanted[event_store_table_of(store, filter->aggregates[i])] = true;
 }
 
+#define PAGE_END "\n ORDER BY global_position\n LIMIT ?3"
+
+static size_t count_wanted(const struct event_store *store, const bool *wanted)
+{
+    size_t count = 0;
+
+    for (size_t t = 0; t < store->ntables; t++)
+        count += wanted[t];
+    return count;
+}
+
 /* One branch per table, in position order over all of them: each branch walks
- * its index and the database merges. */
+ * its index and the database merges. One that would take in the branches whole
+ * and sort them gets branches that are cut to the page. */
 static enum status build_page_sql(const struct event_store *store,
-                                  struct event_page_sql *page,
+                                  bool can_merge, struct event_page_sql *page,
                                   struct diag *diag)
 {
     enum sql_statement statement = page->by_aggregate ? SQL_EVENT_PAGE_AGGREGATE
                                                       : SQL_EVENT_PAGE;
+    bool cut = !can_merge && count_wanted(store, page->wanted) > 1;
     bool first = true;
 
     for (size_t t = 0; t < store->ntables; t++) {
@@ -61,17 +74,18 @@ static enum status build_page_sql(const struct event_store *store,
         if (!first)
             buffer_append_string(&page->text, "\nUNION ALL\n");
         first = false;
+        buffer_append_string(&page->text, cut ? "(" : "");
         status = event_store_fill(store, t, statement, &page->text, diag);
         if (status != STATUS_OK)
             return status;
+        buffer_append_string(&page->text, cut ? PAGE_END ")" : "");
     }
-    buffer_append_string(&page->text,
-                         "\n ORDER BY global_position\n LIMIT ?3\n");
+    buffer_append_string(&page->text, PAGE_END "\n");
     page->sql = db_sql_make(buffer_text(&page->text), DB_HOST);
     return STATUS_OK;
 }
 
-static enum status find_page_sql(struct event_store *store,
+static enum status find_page_sql(struct event_store *store, struct db *db,
                                  const struct event_filter *filter,
                                  const struct db_sql **sql, struct diag *diag)
 {
@@ -94,7 +108,8 @@ static enum status find_page_sql(struct event_store *store,
     page->by_aggregate = by_aggregate;
     page->wanted = wanted;
     page->next = store->pages;
-    status = build_page_sql(store, page, diag);
+    status = build_page_sql(store, (db_abilities(db) & DB_CAN_MERGE) != 0, page,
+                            diag);
     if (status != STATUS_OK) {
         buffer_free(&page->text);
         mem_free(page->wanted);
@@ -191,7 +206,7 @@ static enum status next_row(struct db_rows *rows, const struct event_page *page,
 
 /* *cut is set when rows may be left. */
 static enum status read_rows(struct db_rows *rows,
-                             const struct event_range *range,
+                             const struct event_range *range, size_t limit,
                              struct event_page *page, bool *cut,
                              struct diag *diag)
 {
@@ -213,11 +228,74 @@ static enum status read_rows(struct db_rows *rows,
                                                  : range->byte_limit;
         copy_message(&page->arena, rows, next_message(page));
         page->count++;
-        if (page->count == range->limit) {
+        if (page->count == limit) {
             *cut = true;
             return next_row(rows, page, &more, diag);
         }
     }
+}
+
+/* The statement and parameters that read a range; *upto is how far it goes. */
+struct page_query {
+    const struct db_sql *sql;
+    struct db_value params[PAGE_PARAMS];
+    size_t nparams;
+    int64_t upto;
+};
+
+/* Some drivers hold a whole result: after a page whose payloads were too large
+ * together, fewer messages are asked for, and more again when they fit. */
+static size_t rows_wanted(const struct event_page *page,
+                          const struct event_range *range)
+{
+    return page->fits > 0 && page->fits < range->limit ? page->fits
+                                                       : range->limit;
+}
+
+static void note_fit(struct event_page *page, bool too_large)
+{
+    if (too_large)
+        page->fits = page->count;
+    else if (page->fits > 0 && page->fits <= SIZE_MAX / 2)
+        page->fits *= 2;
+}
+
+static enum status prepare_query(struct event_store *store, struct db *db,
+                                 const struct event_filter *filter,
+                                 const struct event_range *range, size_t limit,
+                                 struct page_query *query, struct diag *diag)
+{
+    enum status status = find_page_sql(store, db, filter, &query->sql, diag);
+
+    query->nparams = COUNT_PARAMS - 1;
+    query->upto = range->upto;
+    if (filters(filter) && query->upto - range->after > SCAN_WINDOW)
+        query->upto = range->after + SCAN_WINDOW;
+    if (status != STATUS_OK)
+        return status;
+    fill_params(filter, range->after, query->upto, (int64_t)limit,
+                query->params);
+    if (filter->aggregate_id.data != NULL) {
+        query->params[7] = db_integer(
+            hash_partition(filter->aggregate_id, store->partitions));
+        query->nparams = PAGE_PARAMS;
+    }
+    return STATUS_OK;
+}
+
+void event_page_announce(struct event_store *store, struct db *db,
+                         const struct event_filter *filter,
+                         const struct event_range *range,
+                         const struct event_page *page)
+{
+    struct page_query query;
+    size_t limit = rows_wanted(page, range);
+
+    assert(filter->npartitions == 0); /* such a list does not live on */
+    if (range->upto > range->after &&
+        prepare_query(store, db, filter, range, limit, &query, NULL) ==
+            STATUS_OK)
+        db_announce(db, query.sql, query.params, query.nparams);
 }
 
 enum status event_page_read(struct event_store *store, struct db *db,
@@ -225,39 +303,31 @@ enum status event_page_read(struct event_store *store, struct db *db,
                             const struct event_range *range,
                             struct event_page *page, struct diag *diag)
 {
-    struct db_value params[PAGE_PARAMS];
-    size_t nparams = COUNT_PARAMS - 1;
-    int64_t upto = range->upto;
-    const struct db_sql *sql;
+    struct page_query query;
     struct db_rows *rows;
     bool cut = false;
+    size_t limit;
     enum status status;
 
     assert(range->limit > 0);
     arena_reset(&page->arena);
     page->count = 0;
     page->through = range->after;
-    if (upto <= range->after)
+    if (range->upto <= range->after)
         return STATUS_OK;
-    if (filters(filter) && upto - range->after > SCAN_WINDOW)
-        upto = range->after + SCAN_WINDOW;
-    status = find_page_sql(store, filter, &sql, diag);
+    limit = rows_wanted(page, range);
+    status = prepare_query(store, db, filter, range, limit, &query, diag);
     if (status != STATUS_OK)
         return status;
-    fill_params(filter, range->after, upto, (int64_t)range->limit, params);
-    if (filter->aggregate_id.data != NULL) {
-        params[7] = db_integer(
-            hash_partition(filter->aggregate_id, store->partitions));
-        nparams = PAGE_PARAMS;
-    }
-    status = db_query(db, sql, params, nparams, &rows, diag);
+    status = db_query(db, query.sql, query.params, query.nparams, &rows, diag);
     if (status != STATUS_OK)
         return status;
-    status = read_rows(rows, range, page, &cut, diag);
+    status = read_rows(rows, range, limit, page, &cut, diag);
     db_rows_close(rows);
     if (status != STATUS_OK)
         return status;
-    page->through = cut ? page->messages[page->count - 1].position : upto;
+    note_fit(page, cut && page->count < limit);
+    page->through = cut ? page->messages[page->count - 1].position : query.upto;
     return STATUS_OK;
 }
 

@@ -27,6 +27,7 @@ struct event_page {
     struct message *messages;
     size_t count;
     size_t capacity;
+    size_t fits; /* messages that the bytes allow, about; 0: any number */
     /** Every wanted position up to this one is in the page or does not
      * exist: the checkpoint may go here once the page is applied. */
     int64_t through;
@@ -44,6 +45,12 @@ enum status event_page_read(struct event_store *store, struct db *db,
                             const struct event_range *range,
                             struct event_page *page,
                             struct diag *diag) MUST_CHECK;
+/** Says that this page will be read after the next commit, by a filter without
+ * partitions; see db_announce. */
+void event_page_announce(struct event_store *store, struct db *db,
+                         const struct event_filter *filter,
+                         const struct event_range *range,
+                         const struct event_page *page);
 void event_page_free(struct event_page *page);
 
 /** Messages (after, upto] that match, for the lag in `status`; counts at most

@@ -1,5 +1,7 @@
 #include "topic/high_water_mark.h"
 
+#include "topic/mark_horizon.h"
+
 #include <assert.h>
 #include <inttypes.h>
 
@@ -90,15 +92,13 @@ static enum status move(struct db *db, const struct catalog *catalog,
     return status;
 }
 
-enum status high_water_mark_advance(struct db *db,
-                                    const struct catalog *catalog,
-                                    const char *topic,
-                                    struct high_water_mark *mark,
-                                    struct diag *diag)
+static enum status follow_counter(struct db *db, const struct catalog *catalog,
+                                  const char *topic,
+                                  struct high_water_mark *mark,
+                                  struct diag *diag)
 {
     struct high_water_mark read;
 
-    assert(!db_in_transaction(db));
     for (int i = 0; i < ADVANCE_TRIES; i++) {
         bool moved = false;
         enum status status = high_water_mark_read(db, catalog, topic, &read,
@@ -128,10 +128,66 @@ enum status high_water_mark_advance(struct db *db,
                     topic);
 }
 
+static bool has_sequence(const struct db *db)
+{
+    return (db_abilities(db) & DB_CAN_SEQUENCE) != 0;
+}
+
+enum status high_water_mark_detect(struct db *db, const struct catalog *catalog,
+                                   const char *topic,
+                                   struct mark_detector *detector,
+                                   struct high_water_mark *mark,
+                                   struct diag *diag)
+{
+    assert(!db_in_transaction(db));
+    if (has_sequence(db))
+        return mark_horizon_advance(db, catalog, topic, detector, mark, diag);
+    return follow_counter(db, catalog, topic, mark, diag);
+}
+
+enum status high_water_mark_advance(struct db *db,
+                                    const struct catalog *catalog,
+                                    const char *topic,
+                                    struct high_water_mark *mark,
+                                    struct diag *diag)
+{
+    struct mark_detector detector = {.blocked = ""};
+
+    return high_water_mark_detect(db, catalog, topic, &detector, mark, diag);
+}
+
+enum status high_water_mark_look(struct db *db, const struct catalog *catalog,
+                                 const char *topic, int64_t *upto,
+                                 struct diag *diag)
+{
+    struct high_water_mark mark;
+    bool held = false;
+    enum status status;
+
+    assert(!db_in_transaction(db));
+    status = high_water_mark_read(db, catalog, topic, &mark, diag);
+    if (status == STATUS_OK && has_sequence(db) && mark.end > mark.mark)
+        status = mark_horizon_held(db, catalog, topic, &held, diag);
+    if (status != STATUS_OK)
+        return status;
+    *upto = held || mark.end < mark.mark ? mark.mark : mark.end;
+    return STATUS_OK;
+}
+
+enum status high_water_mark_blocker(struct db *db,
+                                    const struct catalog *catalog,
+                                    const char *topic, struct buffer *out,
+                                    struct diag *diag)
+{
+    if (!has_sequence(db))
+        return STATUS_OK;
+    return mark_horizon_blocker(db, catalog, topic, out, diag);
+}
+
 int64_t high_water_mark_readable(const struct db *db,
                                  const struct high_water_mark *mark)
 {
-    if ((db_abilities(db) & DB_CAN_SEQUENCE) != 0 || mark->end < mark->mark)
+    if (has_sequence(db) || mark->end < mark->mark)
         return mark->mark;
     return mark->end;
 }

@@ -1,18 +1,32 @@
 /*
  * High-water mark -- the position up to which every position of a topic is
  * committed or provably abandoned. Readers never read past it; it never goes
- * down. On counter dialects it follows the committed counter.
+ * down. On counter dialects it follows the committed counter; where positions
+ * come from a sequence it waits for the transactions that may hold one
+ * (mark_horizon.h).
  */
 #ifndef HOST_TOPIC_HIGH_WATER_MARK_H
 #define HOST_TOPIC_HIGH_WATER_MARK_H
 
+#include "base/buffer.h"
 #include "db/catalog.h"
 #include "db/db.h"
 
 struct high_water_mark {
     int64_t mark;  /* the stored mark */
-    int64_t end;   /* the topic's committed end (counter) */
+    int64_t end;   /* the committed counter, or the last position handed out */
     int64_t start; /* topic_start: all at or below it is gone */
+};
+
+#define MARK_BLOCKED_SIZE 512
+
+/** What a detector keeps from cycle to cycle. Starts as all zero. */
+struct mark_detector {
+    bool may_repair;  /* the host owns the schema (schema.create) */
+    bool repaired;    /* it set a sequence back to CACHE 1 */
+    int64_t asked_at; /* monotonic: when the locks were looked at last */
+    /** Who or what keeps the mark below the end, a sentence; "": nobody. */
+    char blocked[MARK_BLOCKED_SIZE];
 };
 
 /** Reads the row of a topic. CONFIG when the topic has none. */
@@ -39,11 +53,30 @@ enum status high_water_mark_advance(struct db *db,
                                     struct high_water_mark *mark,
                                     struct diag *diag) MUST_CHECK;
 
+/** The same, keeping in `detector` what the next cycle and the log need. */
+enum status high_water_mark_detect(struct db *db, const struct catalog *catalog,
+                                   const char *topic,
+                                   struct mark_detector *detector,
+                                   struct high_water_mark *mark,
+                                   struct diag *diag) MUST_CHECK;
+
 /**
  * The position up to which a reader that may not write can read: the mark, or
  * the committed end where that is as safe.
  */
 int64_t high_water_mark_readable(const struct db *db,
                                  const struct high_water_mark *mark);
+
+/** The same, looking closer: outside of a transaction, *upto is the end when
+ * no transaction is open that could hold a position up to it. */
+enum status high_water_mark_look(struct db *db, const struct catalog *catalog,
+                                 const char *topic, int64_t *upto,
+                                 struct diag *diag) MUST_CHECK;
+
+/** Appends who keeps the mark below the end, or nothing; reads only. */
+enum status high_water_mark_blocker(struct db *db,
+                                    const struct catalog *catalog,
+                                    const char *topic, struct buffer *out,
+                                    struct diag *diag) MUST_CHECK;
 
 #endif

@@ -19,11 +19,18 @@ local INJECTED = "failure asked for by the test"
 local EVENT_ID = "00000000-0000-7000-8000-%012x"
 local EVENT_TIME = "1970-01-01T00:00:00.000000Z"
 
---- database(): the URL that specs run on: DATABASE_URL, or a fresh database
--- in memory.
+-- URLs of the databases that were made here and are dropped with their host.
+local made = {}
+
+--- database(): the URL of a fresh database: on the server that DATABASE_URL
+-- names, until the host that uses it is closed, or in memory without one. A
+-- file is taken as it is.
 function testing.database()
   local url = os.getenv "DATABASE_URL"
-  return url ~= nil and url ~= "" and url or "sqlite::memory:"
+  if url == nil or url == "" then return "sqlite::memory:" end
+  local fresh = core.scratch(url)
+  if fresh ~= url then made[fresh] = true end
+  return fresh
 end
 
 local function copy(value)
@@ -86,6 +93,7 @@ function testing.host(options)
   settings.log = merge({ level = "error" }, settings.log or {})
   return setmetatable({
     core = core.host(settings, app),
+    database = settings.database,
     prefix = settings.schema and settings.schema.prefix or "",
   }, Host)
 end
@@ -134,7 +142,7 @@ end
 -- { consumer, key, position, status, failures, reason }.
 function Host:undelivered(consumer)
   local rows = self:query(([[
-    SELECT c.consumer_name AS consumer, u.resolved_key AS key, u.message_position AS position,
+    SELECT c.consumer_name AS consumer, u.resolved_key AS "key", u.message_position AS position,
            u.status AS status, u.failure_count AS failures, u.failure_reason AS reason
       FROM %sCONSUMER_UNDELIVERED_MESSAGES u JOIN %sCONSUMERS c ON c.id = u.consumer_id
      ORDER BY c.consumer_name, u.message_position, u.partition_no]]):format(self.prefix, self.prefix))
@@ -212,6 +220,10 @@ end
 
 function Host:close()
   self.core:close()
+  if made[self.database] then
+    made[self.database] = nil
+    core.drop_scratch(self.database)
+  end
 end
 
 --- stream(aggregate, id, events): the events with their stream, for project.

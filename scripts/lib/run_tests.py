@@ -5,22 +5,64 @@ results than it announced has failed, whatever it printed."""
 import os
 import pathlib
 import re
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOGS = ROOT / "build/log"
 STEP_LIMIT = 900  # seconds
 FUZZ_SECONDS = 10  # per target
+BANK_EVENTS = 20000  # per server
 SHOWN = 25  # lines of a failed step's log
 
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("DATABASE_URL", "MOONTIDE", "LUA_PATH",
-                               "LUA_CPATH")}
+                               "LUA_CPATH", "POSTGRES_URL", "MARIADB_URL")}
 ENVIRONMENT["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
 ENVIRONMENT["UBSAN_OPTIONS"] = "print_stacktrace=1"
+
+
+class Servers:
+    """The private database servers (scripts/servers): started when the first
+    step needs them and stopped at the end, unless they ran before."""
+
+    def __init__(self):
+        self.urls = {}
+        self.started = False
+
+    def ask(self, word, **more):
+        return subprocess.run([ROOT / "scripts/servers", word], check=False,
+                              stdin=subprocess.DEVNULL, **more)
+
+    def read(self):
+        asked = self.ask("env", stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True)
+        words = shlex.split(asked.stdout) if asked.returncode == 0 else []
+        self.urls = dict(word.split("=", 1) for word in words if "=" in word)
+
+    def need(self):
+        """Their URLs, as the environment of a step; none when they cannot be
+        started: the tests then say what is missing, and fail."""
+        if not self.urls:
+            self.read()
+        if not self.urls:
+            self.started = True # also to clean up after half a start
+            self.ask("start")
+            self.read()
+        return self.urls
+
+    def stop(self):
+        if self.started:
+            self.ask("stop")
+            self.started = False
+
+
+SERVERS = Servers()
 
 
 class Outcome:
@@ -150,7 +192,8 @@ def build(preset):
 
 def c_tests(preset):
     return lambda log: count_ctest(*log.run(
-        ["ctest", "--preset", preset, "--timeout", "120"]))
+        ["ctest", "--preset", preset, "--timeout", "300", "-j", "2"],
+        env=SERVERS.need()))
 
 
 def own_script(*command):
@@ -167,6 +210,53 @@ def specs(preset, folder):
             env={"PATH": path,
                  "MOONTIDE": str(ROOT / "build" / preset / "moontide")}))
     return step
+
+
+def fresh_database(log, dialect, name):
+    """(outcome, URL) of a new database on the dialect's server."""
+    urls = SERVERS.need()
+    if dialect == "postgres":
+        server = urls.get("POSTGRES_URL", "")
+        made = log.succeeds("psql", server, "-Xqc", f"CREATE DATABASE {name}")
+    else:
+        server = urls.get("MARIADB_URL", "")
+        parts = urllib.parse.urlsplit(server)
+        made = log.succeeds(
+            "mariadb", "--no-defaults", f"--host={parts.hostname}",
+            f"--port={parts.port}", f"--user={parts.username}",
+            f"--execute=CREATE DATABASE {name}")
+    return made, server.rsplit("/", 1)[0] + "/" + name
+
+
+def bank_dialects(log):
+    """The bank's example on each server: generated events, verified by a
+    computation of its own, and then its specs."""
+    bank, moontide = ROOT / "examples/bank", ROOT / "build/release/moontide"
+    config = ["--config", bank / "moontide.conf.lua"]
+    outcome = Outcome()
+    if not SERVERS.need():
+        return Outcome(0, 1, ["scripts/servers start failed"])
+    with tempfile.TemporaryDirectory(prefix="moontide-bank-") as folder:
+        events = pathlib.Path(folder) / "events.ndjson"
+        with open(events, "wb") as out:
+            subprocess.run(["luajit", bank / "generate.lua", str(BANK_EVENTS)],
+                           stdout=out, check=True)
+        for dialect in ("postgres", "mysql"):
+            made, url = fresh_database(log, dialect,
+                                       f"bank_{os.getpid()}_{time.time_ns()}")
+            outcome += made
+            if made.failed:
+                continue
+            on = ["--database", url]
+            for words in (["append", "--quiet", *config, *on, events],
+                          ["run", "--until-idle", "--quiet", *config, *on],
+                          ["check", *config, *on]):
+                outcome += log.succeeds(moontide, *words)
+            outcome += log.succeeds("python3", bank / "verify.py", events, *on,
+                                    "--moontide", moontide, *config)
+            outcome += count_tap(*log.run([moontide, "test", "-o", "TAP", "spec"],
+                                          cwd=bank, env={"DATABASE_URL": url}))
+    return outcome
 
 
 def fuzz(log):
@@ -239,6 +329,7 @@ STEPS = {
     "specs-asan": specs("asan", "."),
     "bank-release": specs("release", "examples/bank"),
     "bank-asan": specs("asan", "examples/bank"),
+    "bank-dialects": bank_dialects,
     "fuzz": fuzz,
     "faults": own_script("scripts/faults", "--short"),
     "bench": bench,
@@ -253,8 +344,19 @@ def main():
         sys.exit(f"scripts/test: no step {', '.join(unknown)}; there are: "
                  + " ".join(STEPS))
     LOGS.mkdir(parents=True, exist_ok=True)
+    # so that the servers are stopped then, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        total = run_steps(sys.argv[1:] or STEPS)
+    finally:
+        SERVERS.stop()
+    print(f"{total.passed} passed, {total.failed} failed")
+    sys.exit(1 if total.failed else 0)
+
+
+def run_steps(names):
     total = Outcome()
-    for name in sys.argv[1:] or STEPS:
+    for name in names:
         start = time.monotonic()
         step = Step(name)
         outcome = STEPS[name](step)
@@ -267,8 +369,7 @@ def main():
                 print(f"    {line}")
             print(f"    log: {step.log.relative_to(ROOT)}", flush=True)
         total += outcome
-    print(f"{total.passed} passed, {total.failed} failed")
-    sys.exit(1 if total.failed else 0)
+    return total
 
 
 if __name__ == "__main__":

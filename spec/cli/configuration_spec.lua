@@ -64,7 +64,7 @@ local TAKEN = {
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "lease = { duration = 5 }", 'notify_url = "x"', "prepare = false", "retry = { attempts = 3 }",
+local LATER = { "lease = { duration = 5 }", 'notify_url = "x"', "retry = { attempts = 3 }",
   'on_error = "halt"', "limits = { cascade = 3 }", 'capture = { max_age = "1d" }', 'sagas = { keep = "1d" }',
   'commands = { keep = "1d" }', 'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }

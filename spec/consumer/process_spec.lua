@@ -26,7 +26,7 @@ dialect.each(function(database)
     local function start(handler, config)
       app = application.new { database = database, config = "partitions = 12, " .. (config or ""),
         handlers = { ["notes.lua"] = NOTES:format(handler or "") } }
-      app:write("sql/ledger.sql", kit.LEDGER_SQL)
+      app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
       app:ok("run", "--until-idle") -- makes the tables that the specs look at
     end
 

@@ -30,7 +30,7 @@ dialect.each(function(database)
         return moontide.projection "other" { on = { x = function() end } }]] }
       rig.host:close()
       rig.host = nil
-      rig.app.db:execute(sql)
+      rig.app.db:execute(rig.app.db:ddl(sql))
       rig:script(HANDLERS)
       local good, problem = pcall(rig.open, rig, settings)
       return not good and tostring(problem) or nil

@@ -31,6 +31,13 @@ function application.new(options)
   return self
 end
 
+--- write(name, text): as in any folder. Statements in a .sql file are written
+-- for SQLite and put into the database's own words.
+function Application:write(name, text)
+  if self.db and self.db.translate and name:find "%.sql$" then text = self.db.translate(text) end
+  return folder.class.write(self, name, text)
+end
+
 --- configure(fields): writes moontide.conf.lua; the database stays.
 function Application:configure(fields)
   local database = self.db and ("database = %q,\n  "):format(self.db.url) or ""

@@ -70,6 +70,16 @@ function Sqlite:hold(sql)
   return held
 end
 
+--- ddl(sql): SQL of a spec, written for SQLite, in the words of this database.
+function Sqlite.ddl(_, sql)
+  return sql
+end
+
+--- hex(column): an expression for the bytes of a text as hexadecimal digits.
+function Sqlite.hex(_, column)
+  return ("hex(%s)"):format(column)
+end
+
 --- lock_for_writers(): as another program that writes for long.
 function Sqlite:lock_for_writers()
   return self:hold "BEGIN EXCLUSIVE;"
@@ -92,7 +102,302 @@ function Sqlite:intact()
   return true
 end
 
-local KNOWN = { sqlite = Sqlite }
+-- PostgreSQL -- a schema of the spec on the server that POSTGRES_URL names;
+-- looked into from outside with the program psql.
+local Postgres = { name = "postgres" }
+Postgres.__index = Postgres
+
+local function server(variable)
+  local url = os.getenv(variable)
+  if url == nil or url == "" then error(variable .. " must name a server for the specs") end
+  return url
+end
+
+function Postgres.check()
+  server "POSTGRES_URL"
+  if os.execute "psql --version >/dev/null 2>&1" ~= 0 then
+    error "the program psql is missing: specs look into the database with it"
+  end
+end
+
+--- psql(folder, url, sql): its result.
+local function psql(folder, url, sql)
+  return folder:exec("psql", url, "-XqAtb", "-v", "ON_ERROR_STOP=1", { stdin = sql })
+end
+
+local schemas = 0
+
+function Postgres:create(folder, name)
+  local server_url = server "POSTGRES_URL"
+  schemas = schemas + 1
+  local schema = ("spec_%s_%d"):format(folder.root:match "(%w+)$" or "x", schemas):lower()
+  local url = ("%s%soptions=-csearch_path%%3D%s"):format(server_url, server_url:find "?" and "&" or "?", schema)
+  local made = setmetatable({ folder = folder, path = name, schema = schema, url = url }, { __index = self })
+  local result = psql(folder, server_url, ("CREATE SCHEMA %s;"):format(schema))
+  if result.code ~= 0 then error(result.err, 2) end
+  folder:on_close(function()
+    os.execute(("psql %s -Xq -c 'SET client_min_messages = error' -c 'DROP SCHEMA %s CASCADE'"):format(
+      process.quote(server_url), schema))
+  end)
+  return made
+end
+
+function Postgres:query(sql)
+  sql = sql:gsub(";%s*$", "")
+  local result = psql(self.folder, self.url, ("SELECT coalesce(json_agg(q), '[]') FROM (%s) AS q;"):format(sql))
+  if result.code ~= 0 then error(("%s\n%s"):format(result.err, sql), 2) end
+  return json.decode(result.out)
+end
+
+function Postgres:value(sql)
+  local result = psql(self.folder, self.url, sql)
+  if result.code ~= 0 then error(("%s\n%s"):format(result.err, sql), 2) end
+  return (result.out:gsub("\n$", ""))
+end
+
+Postgres.execute = Postgres.value
+
+function Postgres:hold(sql)
+  self.holds = (self.holds or 0) + 1
+  local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
+  local pipe = assert(io.popen(("psql %s -XqAtb -v ON_ERROR_STOP=1 >%s 2>&1"):format(
+    process.quote(self.url), process.quote(said)), "w"))
+  assert(pipe:write((sql:gsub("BEGIN IMMEDIATE", "BEGIN")), "\nSELECT 'it is held';\n"))
+  pipe:flush()
+  local held = {}
+  function held.release()
+    if pipe == nil then return end
+    pipe:close() -- psql ends, and with it the transaction
+    pipe = nil
+  end
+  self.folder:on_close(held.release)
+  process.wait_until(function()
+    return (process.read_file(said) or ""):find("it is held", 1, true)
+  end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
+  return held
+end
+
+-- A trigger's body is a function here: two statements.
+local function trigger(sql)
+  local name, time, event, rest = sql:match "^%s*CREATE TRIGGER (%S+) (%u+) ([%a%s]-) ON (.*)$"
+  if name == nil then return nil end
+  local target, condition, body = rest:match "^(%S+)(.-)%sBEGIN%s+(.*)%sEND%s*;?%s*$"
+  condition = condition:gsub("FOR EACH ROW", ""):gsub("WHEN%s+(.*%S)%s*$", "WHEN (%1)")
+  if not body:find ";%s*$" then body = body .. ";" end
+  body = body:gsub("SELECT raise%(ABORT, ('[^']*')%)", "RAISE EXCEPTION %1")
+    :gsub("SELECT RAISE%(IGNORE%)", "RETURN NULL")
+  return {
+    ("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN %s RETURN %s; END $body$"):format(
+      name, body, event:find "DELETE" and time == "BEFORE" and "OLD" or "NEW"),
+    ("CREATE TRIGGER %s %s %s ON %s FOR EACH ROW %s EXECUTE FUNCTION %s()"):format(name, time, event, target, condition,
+      name),
+  }
+end
+
+-- A list of statements when there is no single one for it.
+function Postgres.ddl(_, sql)
+  local statements = trigger(sql)
+  if statements then return statements end
+  local dropped = sql:match "^DROP TRIGGER (%S+)$"
+  if dropped then return ("DROP FUNCTION %s() CASCADE"):format(dropped) end
+  return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+    :gsub("%) STRICT", ")"):gsub("INTEGER", "BIGINT"):gsub("message_id TEXT", "message_id UUID"))
+end
+
+function Postgres.hex(_, column)
+  return ("upper(encode(convert_to(%s::text, 'UTF8'), 'hex'))"):format(column)
+end
+
+function Postgres:lock_for_writers()
+  local tables = {}
+  for i, row in ipairs(self:query [[
+      SELECT relname AS name FROM pg_class
+       WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace]]) do
+    tables[i] = row.name
+  end
+  return self:hold(("BEGIN; LOCK TABLE %s IN EXCLUSIVE MODE;"):format(table.concat(tables, ", ")))
+end
+
+--- tables(): in upper case, as the configuration names them; sequences stand
+-- for counter tables.
+function Postgres:tables()
+  local names = {}
+  for i, row in ipairs(self:query [[
+      SELECT upper(relname) AS name FROM pg_class
+       WHERE relkind IN ('r', 'S') AND relnamespace = current_schema()::regnamespace ORDER BY 1]]) do
+    names[i] = row.name
+  end
+  return names
+end
+
+function Postgres.intact()
+  return true
+end
+
+-- MariaDB -- a database of its own on the server that MARIADB_URL names; looked
+-- into from outside with the program mariadb, whose session quotes and adds
+-- text as the host's does.
+local Mysql = { name = "mysql" }
+Mysql.__index = Mysql
+
+local MODE = "SET sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES',"
+  .. " time_zone = '+00:00'"
+
+local function decoded(text)
+  return (text:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end))
+end
+
+-- The parts of the server's URL, as words of the program mariadb.
+local function server_of(url)
+  local user_part, host = url:match "^%w+://([^/?]*)@([^@/?]*)"
+  if user_part == nil then user_part, host = "", url:match "^%w+://([^/?]*)" end
+  local user, password = user_part:match "^([^:]*):?(.*)$"
+  local name, port = host:match "^%[?([^%]]-)%]?:?(%d*)$"
+  local words = { "--no-defaults", "--default-character-set=utf8mb4", "--init-command=" .. MODE, "--batch" }
+  local function add(option, value)
+    if value ~= nil and value ~= "" then words[#words + 1] = option .. decoded(value) end
+  end
+  add("--user=", user)
+  add("--host=", name)
+  add("--port=", port)
+  add("--socket=", url:match "[?&]socket=([^&]*)")
+  return words, decoded(password)
+end
+
+--- translate(sql): column types of a spec's own tables, which are written for
+-- SQLite; none of their texts is longer than a key.
+function Mysql.translate(sql)
+  return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT AUTO_INCREMENT PRIMARY KEY")
+    :gsub("%f[%w]TEXT%f[%W]", "VARCHAR(255)"):gsub("%f[%w]INTEGER%f[%W]", "BIGINT"))
+end
+
+function Mysql.check()
+  local url = os.getenv "MARIADB_URL"
+  if url == nil or url == "" then
+    error "MARIADB_URL names no server for the specs on mysql"
+  end
+  if os.execute "mariadb --version >/dev/null 2>&1" ~= 0 then
+    error "the program mariadb is missing: specs look into the database with it"
+  end
+end
+
+function Mysql:create(folder, name)
+  local url = os.getenv "MARIADB_URL"
+  local database = "spec" .. folder.root:gsub("%W", "_") .. (name and name:gsub("%W", "_") or "")
+  local words, password = server_of(url)
+  local made = setmetatable({
+    folder = folder, database = database, words = words, password = password,
+    url = (url:gsub("^(%w+://[^/?]*)/?[^?]*", "%1/" .. database)),
+  }, { __index = self })
+  made:run("", "DROP DATABASE IF EXISTS " .. database .. "; CREATE DATABASE " .. database)
+  folder:on_close(function() made:run("", "DROP DATABASE IF EXISTS " .. database) end)
+  return made
+end
+
+function Mysql:run(database, sql, ...)
+  local words = { unpack(self.words) }
+  for _, word in ipairs { ... } do words[#words + 1] = word end
+  words[#words + 1] = "--database=" .. database
+  words[#words + 1] = { stdin = sql, env = { MYSQL_PWD = self.password } }
+  local result = self.folder:exec("mariadb", unpack(words))
+  if result.code ~= 0 then error(("%s\n%s"):format(result.err, sql), 3) end
+  return result.out
+end
+
+-- A field of a line: NULL is nil, whole numbers are numbers.
+local SIGNS = { n = "\n", t = "\t", ["0"] = "\0", ["\\"] = "\\" }
+local function field_of(text)
+  if text == "NULL" then return nil end
+  if text:match "^-?%d+$" and #text < 16 then return tonumber(text) end
+  return (text:gsub("\\(.)", SIGNS))
+end
+
+local function split(line)
+  local fields = {}
+  for field in (line .. "\t"):gmatch "([^\t]*)\t" do fields[#fields + 1] = field end
+  return fields
+end
+
+function Mysql:query(sql)
+  local rows, names = {}, nil
+  for line in self:run(self.database, sql):gmatch "[^\n]+" do
+    local fields = split(line)
+    if names == nil then
+      names = fields
+    else
+      local row = {}
+      for i, name in ipairs(names) do row[name] = field_of(fields[i]) end
+      rows[#rows + 1] = row
+    end
+  end
+  return rows
+end
+
+function Mysql:value(sql)
+  local out = self:run(self.database, sql, "--skip-column-names"):gsub("\n$", "")
+  out = out:gsub("\t", "|"):gsub("%f[^|%z]NULL%f[|%z]", "")
+  return (out:gsub("\\(.)", SIGNS))
+end
+
+Mysql.execute = Mysql.value
+
+function Mysql:hold(sql)
+  self.holds = (self.holds or 0) + 1
+  local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
+  local words = { "MYSQL_PWD=" .. process.quote(self.password), "mariadb" }
+  for _, word in ipairs(self.words) do words[#words + 1] = process.quote(word) end
+  words[#words + 1] = "--unbuffered --skip-column-names"
+  local pipe = assert(io.popen(("%s %s >%s 2>&1"):format(table.concat(words, " "), self.database,
+    process.quote(said)), "w"))
+  assert(pipe:write((sql:gsub("BEGIN %u+", "BEGIN")), "\nSELECT 'it is held';\n"))
+  pipe:flush()
+  local held = {}
+  function held.release()
+    if pipe == nil then return end
+    pipe:write "ROLLBACK;\n"
+    pipe:close()
+    pipe = nil
+  end
+  self.folder:on_close(held.release)
+  process.wait_until(function()
+    return (process.read_file(said) or ""):find("it is held", 1, true)
+  end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
+  return held
+end
+
+-- A trigger raises with SIGNAL here, and each one is for one kind of change.
+function Mysql.ddl(_, sql)
+  return (Mysql.translate(sql):gsub("%) STRICT", ")")
+    :gsub("SELECT raise%(ABORT, ('[^']*')%)", "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = %1"))
+end
+
+function Mysql.hex(_, column)
+  return ("hex(%s)"):format(column)
+end
+
+--- lock_for_writers(): nobody can append or move a checkpoint meanwhile.
+function Mysql:lock_for_writers()
+  return self:hold "BEGIN; SELECT val FROM EVENT_STORE_GLOBAL_POSITION FOR UPDATE;"
+end
+
+function Mysql:tables()
+  local names = {}
+  for name in self:value("SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+      .. " AND table_type = 'BASE TABLE' ORDER BY BINARY table_name"):gmatch "[^\n]+" do
+    names[#names + 1] = name
+  end
+  return names
+end
+
+function Mysql:intact()
+  for _, name in ipairs(self:tables()) do
+    local answer = self:value(("CHECK TABLE %q"):format(name))
+    if not answer:find "status\tOK" then error(answer, 2) end
+  end
+  return true
+end
+
+local KNOWN = { sqlite = Sqlite, postgres = Postgres, mysql = Mysql }
 local DEFAULT = "sqlite"
 
 --- list(): the databases of this run: MOONTIDE_DIALECTS, or all there are.

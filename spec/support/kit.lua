@@ -62,7 +62,7 @@ function kit.new(options)
   settings.partitions = settings.partitions or PARTITIONS
   local self = setmetatable({ settings = settings }, Rig)
   self.app = application.new { database = options.database, config = "partitions = " .. settings.partitions }
-  for name, text in pairs(options.files or {}) do self.app:write(name, text) end
+  for name, text in pairs(options.files or {}) do self.app:write(name, self.app.db:ddl(text)) end
   if options.handlers then self:script(options.handlers) end
   local good, problem = pcall(self.open, self)
   if not good then
@@ -138,7 +138,11 @@ end
 
 --- query(sql, ...): rows as the database has them.
 function Rig:query(sql, ...)
-  return self.host:query(sql, ...)
+  local statements = self.app.db:ddl(sql)
+  if type(statements) == "string" then return self.host:query(statements, ...) end
+  local rows
+  for _, statement in ipairs(statements) do rows = self.host:query(statement, ...) end
+  return rows
 end
 
 --- value(sql, ...): the column `value` of the first row.
@@ -150,13 +154,17 @@ end
 --- undelivered([consumer]): rows in position order, as { key, position, status,
 -- failures, reason, partition, unresolved }.
 function Rig:undelivered(consumer)
-  return self:query([[
+  local rows = self:query([[
     SELECT u.resolved_key AS "key", u.message_position AS position, u.status AS status,
            u.failure_count AS failures, u.failure_reason AS reason, u.partition_no AS "partition",
            u.unresolved AS unresolved
       FROM CONSUMER_UNDELIVERED_MESSAGES u JOIN CONSUMERS c ON c.id = u.consumer_id
-     WHERE c.consumer_name = ? OR ? IS NULL
-     ORDER BY u.message_position, u.partition_no, u.resolved_key]], consumer, consumer)
+     WHERE c.consumer_name = coalesce(?, c.consumer_name)
+     ORDER BY u.message_position, u.partition_no, u.resolved_key]], consumer)
+  for _, row in ipairs(rows) do -- a boolean where the engine knows them
+    if type(row.unresolved) == "boolean" then row.unresolved = row.unresolved and 1 or 0 end
+  end
+  return rows
 end
 
 --- copy(position): the copy of an undelivered message.

@@ -70,6 +70,12 @@ static void collect_all(struct all_names *all)
         collect(all, scripts[i].text);
 }
 
+/* A statement that is not for this dialect. */
+static bool is_elsewhere(enum sql_statement statement)
+{
+    return catalog_raw("sqlite", statement).data == NULL;
+}
+
 static void every_statement_is_filled_and_ready_to_prepare(void **state)
 {
     struct all_names all;
@@ -81,8 +87,11 @@ static void every_statement_is_filled_and_ready_to_prepare(void **state)
     if (catalog_open("sqlite", all.names, &catalog, &diag) != STATUS_OK)
         fail_msg("%s", diag.message);
     for (int i = 0; i < SQL_COUNT; i++) {
-        const struct db_sql *sql = catalog_sql(catalog, (enum sql_statement)i);
+        const struct db_sql *sql;
 
+        if (is_elsewhere((enum sql_statement)i))
+            continue;
+        sql = catalog_sql(catalog, (enum sql_statement)i);
         assert_true(sql->text.len > 0);
         assert_true(memmem(sql->text.data, sql->text.len, "${", 2) == NULL);
         assert_int_not_equal(memcmp(sql->text.data, "--", 2), 0);
@@ -126,9 +135,12 @@ static void every_statement_fits_the_tables_of_the_scripts(void **state)
     assert_int_equal(catalog_open("sqlite", all.names, &catalog, &diag),
                      STATUS_OK);
     for (int i = 0; i < SQL_COUNT; i++) {
-        struct text text = catalog_sql(catalog, (enum sql_statement)i)->text;
+        struct text text;
         sqlite3_stmt *handle;
 
+        if (is_elsewhere((enum sql_statement)i))
+            continue;
+        text = catalog_sql(catalog, (enum sql_statement)i)->text;
         if (sqlite3_prepare_v2(raw, text.data, (int)text.len, &handle, NULL) !=
             SQLITE_OK)
             fail_msg("%s in: %.*s", sqlite3_errmsg(raw), TEXT_ARGS(text));

@@ -39,11 +39,12 @@ static void a_url_of_another_form_is_a_configuration_error(void **state)
 {
     struct fixture *f = *state;
 
-    expect_open(f, "postgresql://u:secret@h/db", true, STATUS_CONFIG,
-                "no driver for postgresql");
+    expect_open(f, "postgresql://u:secret@h/db?port=x&nonsense=secret", true,
+                STATUS_CONFIG, "nonsense");
     assert_null(strstr(f->diag.message, "secret"));
-    expect_open(f, "mysql://u@h/db", true, STATUS_CONFIG,
-                "no driver for mysql");
+    expect_open(f, "mysql://u:secret@h", true, STATUS_CONFIG,
+                "names no database");
+    assert_null(strstr(f->diag.message, "secret"));
     expect_open(f, "orders.db", true, STATUS_CONFIG, "sqlite:PATH");
     expect_open(f, "sqlite:", true, STATUS_CONFIG, "sqlite:PATH");
     expect_open(f, NULL, true, STATUS_CONFIG, "sqlite:PATH");

@@ -21,17 +21,21 @@
 #include "db/db.h"
 
 struct fixture {
+    char schema[48]; /* on a server: of this test alone; "" elsewhere */
+    bool no_prepare;
     char folder[64];
     char path[96];
-    char url[112];
+    char url[512];
     struct db *db;
     struct diag diag;
 };
 
 static inline struct db *fixture_connect(struct fixture *f)
 {
-    struct db_options options = {
-        .url = f->url, .busy_timeout = 20000, .create = true};
+    struct db_options options = {.url = f->url,
+                                 .busy_timeout = 20000,
+                                 .create = true,
+                                 .no_prepare = f->no_prepare};
     struct db *db;
 
     if (db_open(&options, &db, &f->diag) != STATUS_OK)
@@ -68,6 +72,89 @@ static inline int fixture_teardown(void **state)
     free(f);
     return 0;
 }
+
+/* --- the same on every driver -------------------------------------------- */
+
+/* A server stands ready or the run has failed: nothing is left out. */
+static inline const char *server_url(const char *variable)
+{
+    const char *url = getenv(variable);
+
+    if (url == NULL || url[0] == '\0')
+        fail_msg("%s must name a server for the tests", variable);
+    return url;
+}
+
+static inline void server_run(struct fixture *f, const char *url,
+                              const char *text)
+{
+    struct db_options options = {.url = url, .busy_timeout = 5000000};
+    struct db *db;
+
+    if (db_open(&options, &db, &f->diag) != STATUS_OK ||
+        db_script(db, text_of(text), DB_HOST, &f->diag) != STATUS_OK)
+        fail_msg("%s", f->diag.message);
+    db_close(db);
+}
+
+/* A schema of its own for each test, and a URL that finds it. */
+static inline int postgres_open(void **state, bool no_prepare)
+{
+    static int count;
+    struct fixture *f = calloc(1, sizeof(*f));
+    const char *url = server_url("POSTGRES_URL");
+    char text[128];
+
+    snprintf(f->schema, sizeof(f->schema), "moontide_test_%d_%d", getpid(),
+             count++);
+    snprintf(text, sizeof(text), "CREATE SCHEMA %s", f->schema);
+    server_run(f, url, text);
+    snprintf(f->url, sizeof(f->url), "%s%coptions=-csearch_path%%3D%s", url,
+             strchr(url, '?') != NULL ? '&' : '?', f->schema);
+    f->no_prepare = no_prepare;
+    f->db = fixture_connect(f);
+    *state = f;
+    return 0;
+}
+
+static inline int postgres_setup(void **state)
+{
+    return postgres_open(state, false);
+}
+
+/* As behind a pooler, which keeps no prepared statements. */
+static inline int postgres_setup_pooled(void **state)
+{
+    return postgres_open(state, true);
+}
+
+static inline int postgres_teardown(void **state)
+{
+    struct fixture *f = *state;
+    char text[128];
+
+    db_close(f->db);
+    snprintf(text, sizeof(text), "DROP SCHEMA %s CASCADE", f->schema);
+    server_run(f, server_url("POSTGRES_URL"), text);
+    free(f);
+    return 0;
+}
+
+#define on_sqlite(test)                                                        \
+    {                                                                          \
+#test " (sqlite)", test, fixture_setup, fixture_teardown, NULL         \
+    }
+#define on_postgres(test)                                                      \
+    {                                                                          \
+#test " (postgres)", test, postgres_setup, postgres_teardown, NULL     \
+    }
+#define on_pooled_postgres(test)                                               \
+    {                                                                          \
+#test " (postgres, not prepared)", test, postgres_setup_pooled,        \
+            postgres_teardown, NULL                                            \
+    }
+#define on_every_driver(test)                                                  \
+    on_sqlite(test), on_postgres(test), on_pooled_postgres(test)
 
 #define with_database(test)                                                    \
     cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)

@@ -1,0 +1,94 @@
+#include "db/postgres.h"
+
+#include "base/memory.h"
+
+static bool reads_as_text(unsigned type)
+{
+    return type == PG_TEXT || type == PG_VARCHAR || type == PG_BPCHAR ||
+           type == PG_JSON || type == PG_NAME;
+}
+
+/* The wanted columns, and last the number of the key. */
+static void build_lookup(struct buffer *out, const struct db_table *table,
+                         const struct postgres_column **wants, size_t key)
+{
+    buffer_clear(out);
+    buffer_append_string(out, "SELECT ");
+    for (size_t i = 0; i < table->ncolumns; i++) {
+        enum db_type type = table->columns[i].type;
+
+        if (i == key)
+            continue;
+        buffer_append_string(out, "t.");
+        postgres_bulk_append(out, table->columns[i].name);
+        if ((type == DB_TEXT || type == DB_DECIMAL) &&
+            !reads_as_text(wants[i]->type))
+            buffer_append_string(out, "::text");
+        buffer_append_string(out, ", ");
+    }
+    buffer_append_string(
+        out, "u.n FROM unnest(?1::text[]) WITH ORDINALITY AS u(k, n) JOIN ");
+    postgres_bulk_append(out, table->name);
+    buffer_append_string(out, " AS t ON t.");
+    postgres_bulk_append(out, table->columns[key].name);
+    buffer_append_string(out, " = u.k");
+    if (postgres_bulk_needs_cast(PG_TEXT, wants[key]->type))
+        buffer_printf(out, "::%s", wants[key]->type_name);
+}
+
+static enum status give_rows(struct db_rows *rows, size_t nkeys,
+                             db_lookup_fn fn, void *arg, struct diag *diag)
+{
+    size_t last = postgres_rows_columns(rows) - 1;
+    enum status status = STATUS_OK;
+
+    for (;;) {
+        bool more;
+        int64_t number;
+
+        status = postgres_rows_next(rows, &more, diag);
+        if (status != STATUS_OK || !more)
+            return status;
+        number = postgres_rows_get_int64(rows, last);
+        if (number < 1 || (uint64_t)number > nkeys)
+            return diag_set(diag, STATUS_PERMANENT,
+                            "a lookup gave a row that was not asked for");
+        status = fn(arg, (size_t)number - 1, rows, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+enum status postgres_lookup_rows(struct db_session *session,
+                                 const struct db_table *table,
+                                 const struct text *keys, size_t nkeys,
+                                 db_lookup_fn fn, void *arg, struct diag *diag)
+{
+    const struct postgres_column **wants = mem_alloc((table->ncolumns + 1) *
+                                                     sizeof(void *));
+    struct db_value param = db_texts(keys, nkeys);
+    struct db_rows *rows = NULL;
+    struct db_sql sql;
+    size_t key = 0;
+    enum status status = STATUS_OK;
+
+    if (postgres_bulk_count(table, DB_KEY) != 1)
+        status = diag_set(diag, STATUS_PERMANENT,
+                          "a lookup in table %s needs one key column",
+                          table->name);
+    if (status == STATUS_OK)
+        status = postgres_bulk_columns(session, table, wants, diag);
+    if (status == STATUS_OK) {
+        while (table->columns[key].role != DB_KEY)
+            key++;
+        build_lookup(&session->text, table, wants, key);
+        sql = db_sql_make(buffer_text(&session->text), DB_HOST);
+        status = postgres_rows_query(session, &sql, &param, 1, &rows, diag);
+    }
+    mem_free((void *)wants);
+    if (status != STATUS_OK)
+        return status;
+    status = give_rows(rows, nkeys, fn, arg, diag);
+    postgres_rows_close(rows);
+    return status;
+}

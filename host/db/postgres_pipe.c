@@ -1,0 +1,351 @@
+#include "db/postgres.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+/* How long an interrupted server may take to say so. */
+#define CANCEL_GRACE (10 * CLOCK_SECOND)
+
+/* --- waiting ------------------------------------------------------------- */
+
+static enum status lost(struct db_session *session, struct diag *diag)
+{
+    return postgres_error_lost(session, diag);
+}
+
+/* Asks the server to stop what it does; the answer comes as an error. */
+static void cancel(struct db_session *session)
+{
+    PGcancel *request = PQgetCancel(session->conn);
+    char error[256];
+
+    session->cancelled = true;
+    if (request == NULL)
+        return;
+    (void)PQcancel(request, error, sizeof(error));
+    PQfreeCancel(request);
+}
+
+/* Milliseconds until something must be done; -1: never. */
+static int patience(struct db_session *session)
+{
+    int64_t left;
+
+    if (session->deadline == 0)
+        return -1;
+    left = session->deadline - clock_monotonic();
+    if (session->cancelled)
+        left += CANCEL_GRACE;
+    if (left <= 0)
+        return 0;
+    return left / 1000 >= INT32_MAX ? INT32_MAX : (int)(left / 1000) + 1;
+}
+
+/* Waits until the socket can be read, or written when `write`. */
+static enum status wait_for(struct db_session *session, bool write,
+                            struct diag *diag)
+{
+    struct pollfd fd = {.fd = PQsocket(session->conn),
+                        .events = (short)(POLLIN | (write ? POLLOUT : 0))};
+    int ready;
+
+    do {
+        int ms = patience(session);
+
+        if (ms == 0 && session->cancelled)
+            return diag_set(diag, STATUS_LOST,
+                            "the database does not answer, not even to an "
+                            "interruption");
+        if (ms == 0) {
+            cancel(session);
+            ms = patience(session);
+        }
+        ready = poll(&fd, 1, ms);
+    } while (ready == 0 || (ready < 0 && errno == EINTR));
+    return ready < 0 ? diag_set(diag, STATUS_LOST, "poll: %s", strerror(errno))
+                     : STATUS_OK;
+}
+
+/* Sends what libpq holds; reads meanwhile, so that two full buffers never
+ * wait for each other. */
+static enum status flush(struct db_session *session, struct diag *diag)
+{
+    int left;
+
+    while ((left = PQflush(session->conn)) == 1) {
+        enum status status = wait_for(session, true, diag);
+
+        if (status != STATUS_OK)
+            return status;
+        if (PQconsumeInput(session->conn) == 0)
+            return lost(session, diag);
+    }
+    return left == 0 ? STATUS_OK : lost(session, diag);
+}
+
+/* NULL at the end of a command's results; a lost connection is a status. */
+static enum status next_result(struct db_session *session, PGresult **result,
+                               struct diag *diag)
+{
+    while (PQisBusy(session->conn)) {
+        enum status status = wait_for(session, false, diag);
+
+        if (status != STATUS_OK)
+            return status;
+        if (PQconsumeInput(session->conn) == 0 &&
+            PQstatus(session->conn) == CONNECTION_BAD)
+            break; /* what the server said last may still be there */
+    }
+    *result = PQgetResult(session->conn);
+    return STATUS_OK;
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+enum status postgres_pipe_note(struct db_session *session,
+                               enum postgres_sent sent, int place, size_t item,
+                               int sent_ok, struct diag *diag)
+{
+    if (sent_ok == 0)
+        return lost(session, diag);
+    if (session->ncommands == session->commands_capacity) {
+        session->commands_capacity = session->commands_capacity == 0
+                                         ? 64
+                                         : 2 * session->ncommands;
+        session->commands = mem_grow(session->commands,
+                                     session->commands_capacity,
+                                     sizeof(*session->commands));
+    }
+    session->commands[session->ncommands++] = (struct postgres_command){
+        .sent = sent, .place = place, .item = item, .origin = session->origin};
+    return STATUS_OK;
+}
+
+enum status postgres_pipe_text(struct db_session *session,
+                               enum postgres_sent sent, const char *text,
+                               struct diag *diag)
+{
+    int sent_ok = PQsendQueryParams(session->conn, text, 0, NULL, NULL, NULL,
+                                    NULL, 0);
+
+    return postgres_pipe_note(session, sent, -1, PG_NO_ITEM, sent_ok, diag);
+}
+
+static enum status send_begin(struct db_session *session, struct diag *diag)
+{
+    return postgres_pipe_text(
+        session, PG_SENT_BEGIN,
+        session->writes ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+                        : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        diag);
+}
+
+/* A pipeline outside of a transaction is one by itself, with settings of its
+ * own where the session cannot keep them. */
+static enum status send_settings(struct db_session *session, struct diag *diag)
+{
+    const char *settings = postgres_connect_settings(session);
+
+    if (settings == NULL)
+        return STATUS_OK;
+    return postgres_pipe_text(session, PG_SENT_SETTING, settings, diag);
+}
+
+static enum status send_steps(struct db_session *session, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    char text[64];
+
+    for (size_t i = 0; status == STATUS_OK && i < session->nsteps; i++) {
+        (void)snprintf(text, sizeof(text), "%s moontide_%d",
+                       session->steps[i].what, session->steps[i].depth);
+        status = postgres_pipe_text(session, PG_SENT_SETTING, text, diag);
+    }
+    session->nsteps = 0;
+    return status;
+}
+
+enum status postgres_pipe_start(struct db_session *session, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    session->ncommands = 0;
+    session->cancelled = false;
+    session->origin = DB_HOST;
+    session->pipe++;
+    if (session->conn == NULL || PQstatus(session->conn) == CONNECTION_BAD)
+        return diag_set(diag, STATUS_LOST,
+                        "the connection to the database is lost");
+    if (session->begin_pending)
+        status = send_begin(session, diag);
+    if (status == STATUS_OK &&
+        (session->begin_pending ||
+         PQtransactionStatus(session->conn) == PQTRANS_IDLE))
+        status = send_settings(session, diag);
+    return status == STATUS_OK ? send_steps(session, diag) : status;
+}
+
+/* --- answers ------------------------------------------------------------- */
+
+struct answers {
+    struct db_session *session;
+    PGresult *last;
+    size_t *failed;
+    bool committed;
+    enum status status;
+    struct diag *diag;
+};
+
+static bool is_good(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
+           status == PGRES_EMPTY_QUERY;
+}
+
+static enum status judge(struct db_session *session,
+                         const struct postgres_command *command,
+                         const PGresult *result, struct diag *diag)
+{
+    if (PQresultStatus(result) == PGRES_EMPTY_QUERY)
+        return diag_set(diag, STATUS_PERMANENT, "the statement is empty");
+    if (!is_good(result)) {
+        session->origin = command->origin;
+        if (postgres_error_is(result, "0A000") ||
+            postgres_error_is(result, "26000"))
+            postgres_cache_forget(session, command->place);
+        return postgres_error(session, result, diag);
+    }
+    /* the server answers COMMIT with ROLLBACK when the transaction failed */
+    if (command->sent == PG_SENT_COMMIT &&
+        strcmp(PQcmdStatus((PGresult *)result), "COMMIT") != 0)
+        return diag_set(diag, STATUS_PERMANENT,
+                        "the database rolled the transaction back instead of "
+                        "committing it");
+    return STATUS_OK;
+}
+
+static void take_answer(struct answers *answers,
+                        const struct postgres_command *command,
+                        PGresult *result)
+{
+    struct db_session *session = answers->session;
+    bool aborted = PQresultStatus(result) == PGRES_PIPELINE_ABORTED;
+    bool good = is_good(result);
+    enum status status;
+
+    if (command->sent == PG_SENT_BEGIN && good)
+        session->begin_pending = false;
+    if (command->place >= 0 && !aborted)
+        postgres_cache_answered(session, command->place, command->sent, good);
+    /* behind a commit nothing can fail any more: what was asked for there is
+     * asked for again when it is needed */
+    if (command->sent == PG_SENT_AHEAD)
+        postgres_ahead_answered(session, command->item, good ? result : NULL);
+    if (answers->committed || command->sent == PG_SENT_AHEAD) {
+        if (command->sent != PG_SENT_AHEAD || !good)
+            PQclear(result);
+        return;
+    }
+    answers->committed = command->sent == PG_SENT_COMMIT && good &&
+                         answers->status == STATUS_OK &&
+                         strcmp(PQcmdStatus(result), "COMMIT") == 0;
+    if (answers->status == STATUS_OK && !aborted) {
+        status = judge(session, command, result, answers->diag);
+        answers->status = status;
+        if (status != STATUS_OK && command->item != PG_NO_ITEM &&
+            answers->failed != NULL)
+            *answers->failed = command->item;
+    }
+    if (command->sent == PG_SENT_STATEMENT && answers->status == STATUS_OK) {
+        PQclear(answers->last);
+        answers->last = result;
+        return;
+    }
+    PQclear(result);
+}
+
+static enum status read_command(struct answers *answers,
+                                const struct postgres_command *command)
+{
+    struct db_session *session = answers->session;
+    bool any = false;
+
+    for (;;) {
+        PGresult *result = NULL;
+        enum status status = next_result(session, &result, answers->diag);
+
+        if (status != STATUS_OK)
+            return status;
+        if (result == NULL)
+            break;
+        any = true;
+        take_answer(answers, command, result);
+        if (PQstatus(session->conn) == CONNECTION_BAD)
+            return answers->status == STATUS_OK ? lost(session, answers->diag)
+                                                : STATUS_LOST;
+    }
+    return any ? STATUS_OK : lost(session, answers->diag);
+}
+
+static enum status read_sync(struct answers *answers)
+{
+    PGresult *result = NULL;
+    enum status status = next_result(answers->session, &result, answers->diag);
+    bool sync = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+
+    PQclear(result);
+    if (status == STATUS_OK && !sync)
+        status = lost(answers->session, answers->diag);
+    return status;
+}
+
+/* The connection is useless: what is known about its death stays as said. */
+static enum status give_up(struct answers *answers, enum status status)
+{
+    if (answers->status != STATUS_LOST && answers->status != STATUS_OK &&
+        answers->diag != NULL)
+        answers->diag->status = STATUS_LOST;
+    PQclear(answers->last);
+    postgres_connect_close(answers->session);
+    (void)status;
+    return STATUS_LOST;
+}
+
+enum status postgres_pipe_finish(struct db_session *session, PGresult **last,
+                                 size_t *failed, struct diag *diag)
+{
+    struct answers answers = {
+        .session = session, .failed = failed, .diag = diag};
+    enum status status = STATUS_OK;
+
+    if (last != NULL)
+        *last = NULL;
+    if (PQpipelineSync(session->conn) == 0)
+        status = lost(session, diag);
+    session->round_trips++;
+    if (status == STATUS_OK)
+        status = flush(session, diag);
+    for (size_t i = 0; status == STATUS_OK && i < session->ncommands; i++)
+        status = read_command(&answers, &session->commands[i]);
+    if (status == STATUS_OK)
+        status = read_sync(&answers);
+    if (answers.committed && status != STATUS_OK) {
+        /* lost behind the answer to COMMIT: the next call will see */
+        PQclear(answers.last);
+        postgres_connect_close(session);
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK || answers.status == STATUS_LOST)
+        return give_up(&answers, status);
+    if (answers.status == STATUS_OK && last != NULL)
+        *last = answers.last;
+    else
+        PQclear(answers.last);
+    return answers.status;
+}

@@ -1,0 +1,899 @@
+/*
+ * The rules of db/db.h that hold on every driver, in SQL that every dialect
+ * reads. What only one of them can do stands in its own test.
+ */
+#include "db_support.h"
+
+#include "base/clock.h"
+
+static bool has_server(const struct fixture *f)
+{
+    return f->schema[0] != '\0';
+}
+
+static void make_table(struct fixture *f)
+{
+    run(f, "CREATE TABLE t (a BIGINT NOT NULL PRIMARY KEY, b TEXT)");
+}
+
+static void queue(struct fixture *f, const char *text, int64_t value,
+                  int64_t expect, int64_t tag)
+{
+    struct db_sql sql = sql_of(text);
+    struct db_value param = db_integer(value);
+
+    ok(f, db_queue(f->db, &sql, &param, 1, expect, tag, &f->diag));
+}
+
+static void insert_later(struct fixture *f, int64_t value, int64_t tag)
+{
+    queue(f, "INSERT INTO t (a) VALUES (?1)", value, 1, tag);
+}
+
+/* --- transactions -------------------------------------------------------- */
+
+static void rows_of_a_commit_stay_and_of_a_rollback_go(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    begin(f);
+    run(f, "INSERT INTO t (a) VALUES (1)");
+    commit(f);
+    begin(f);
+    run(f, "INSERT INTO t (a) VALUES (2)");
+    db_rollback(f->db);
+    assert_int_equal(number(f, "SELECT sum(a) FROM t"), 1);
+}
+
+static void after_a_failure_every_call_fails_alike(void **state)
+{
+    struct fixture *f = *state;
+    char first[DIAG_MESSAGE_SIZE];
+
+    make_table(f);
+    begin(f);
+    run(f, "INSERT INTO t (a) VALUES (1)");
+    assert_int_equal(try_run(f, f->db, "INSERT INTO t (a) VALUES (1)"),
+                     STATUS_UNIQUE);
+    strcpy(first, f->diag.message);
+    assert_true(f->diag.constraint[0] != '\0');
+    assert_int_equal(try_run(f, f->db, "SELECT 1"), STATUS_UNIQUE);
+    assert_string_equal(f->diag.message, first);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_UNIQUE);
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+}
+
+static void outside_of_a_transaction_a_failure_does_not_stick(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(try_run(f, f->db, "SELECT * FROM nowhere"),
+                     STATUS_PERMANENT);
+    assert_int_equal(number(f, "SELECT 1"), 1);
+}
+
+static void savepoints_nest_and_end_a_failure(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    begin(f);
+    ok(f, db_savepoint(f->db, &f->diag));
+    run(f, "INSERT INTO t (a) VALUES (1)");
+    ok(f, db_savepoint(f->db, &f->diag));
+    run(f, "INSERT INTO t (a) VALUES (10)");
+    assert_int_equal(try_run(f, f->db, "INSERT INTO t (a) VALUES (10)"),
+                     STATUS_UNIQUE);
+    assert_int_equal(db_release(f->db, &f->diag), STATUS_UNIQUE);
+    ok(f, db_rollback_to(f->db, &f->diag));
+    ok(f, db_savepoint(f->db, &f->diag));
+    insert_later(f, 100, 1);
+    ok(f, db_release(f->db, &f->diag));
+    ok(f, db_release(f->db, &f->diag));
+    commit(f);
+    assert_int_equal(number(f, "SELECT sum(a) FROM t"), 101);
+}
+
+static void a_rollback_to_drops_the_queue_behind_it(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    begin(f);
+    insert_later(f, 1, 1);
+    ok(f, db_savepoint(f->db, &f->diag));
+    insert_later(f, 2, 2);
+    ok(f, db_rollback_to(f->db, &f->diag));
+    commit(f);
+    assert_int_equal(number(f, "SELECT sum(a) FROM t"), 1);
+}
+
+static void more_savepoints_than_wait_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    begin(f);
+    for (int i = 0; i < 100; i++) {
+        ok(f, db_savepoint(f->db, &f->diag));
+        if (i % 3 == 0)
+            ok(f, db_rollback_to(f->db, &f->diag));
+        else
+            ok(f, db_release(f->db, &f->diag));
+    }
+    insert_later(f, 7, 1);
+    commit(f);
+    assert_int_equal(number(f, "SELECT sum(a) FROM t"), 7);
+}
+
+static void a_view_of_a_reader_does_not_move(void **state)
+{
+    struct fixture *f = *state;
+    struct db *writer = fixture_connect(f);
+
+    make_table(f);
+    ok(f, db_begin_read(f->db, &f->diag));
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+    ok(f, try_run(f, writer, "INSERT INTO t (a) VALUES (1)"));
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+    db_rollback(f->db);
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 1);
+    db_close(writer);
+}
+
+static void a_reader_cannot_write(void **state)
+{
+    struct fixture *f = *state;
+    struct db_options options = {
+        .url = f->url, .busy_timeout = 20000, .read_only = true};
+    struct db *reader;
+
+    make_table(f);
+    ok(f, db_open(&options, &reader, &f->diag));
+    assert_int_equal(try_run(f, reader, "INSERT INTO t (a) VALUES (1)"),
+                     STATUS_PERMANENT);
+    assert_says(f, "reading only");
+    db_close(reader);
+}
+
+static void a_row_that_another_holds_is_a_conflict(void **state)
+{
+    struct fixture *f = *state;
+    struct db *other = fixture_connect(f);
+
+    make_table(f);
+    run(f, "INSERT INTO t (a) VALUES (1)");
+    begin(f);
+    run(f, "UPDATE t SET b = 'x'");
+    assert_int_equal(try_run(f, other, "UPDATE t SET b = 'y'"),
+                     STATUS_CONFLICT);
+    commit(f);
+    db_close(other);
+}
+
+static void reopening_forgets_an_open_transaction(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    begin(f);
+    insert_later(f, 1, 1);
+    ok(f, db_flush(f->db, NULL, &f->diag));
+    ok(f, db_reopen(f->db, &f->diag));
+    assert_false(db_in_transaction(f->db));
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+}
+
+/* --- the queue ----------------------------------------------------------- */
+
+static void queued_statements_run_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    run(f, "CREATE TABLE steps (n BIGINT NOT NULL)");
+    run(f, "INSERT INTO steps VALUES (0)");
+    begin(f);
+    for (int64_t i = 0; i < 300; i++)
+        queue(f, "UPDATE steps SET n = n + 1 WHERE n = ?1", i, 1, i);
+    commit(f);
+    assert_int_equal(number(f, "SELECT n FROM steps"), 300);
+}
+
+static void more_statements_than_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    static char texts[600][64];
+
+    make_table(f);
+    for (int round = 0; round < 2; round++) {
+        begin(f);
+        for (int i = 0; i < 600; i++) {
+            snprintf(texts[i], sizeof(texts[i]),
+                     "INSERT INTO t (a) VALUES (?1 + %d)", i * 10);
+            queue(f, texts[i], round, 1, i);
+        }
+        commit(f);
+    }
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 1200);
+}
+
+static void
+another_number_of_rows_is_a_conflict_and_nothing_commits(void **state)
+{
+    struct fixture *f = *state;
+    int64_t tag = 0;
+
+    make_table(f);
+    begin(f);
+    insert_later(f, 1, 5);
+    queue(f, "DELETE FROM t WHERE a = ?1", 2, 1, 6);
+    insert_later(f, 3, 7);
+    assert_int_equal(db_commit(f->db, &tag, &f->diag), STATUS_CONFLICT);
+    assert_says(f, "touched 0 rows instead of 1");
+    assert_int_equal(tag, 6);
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+}
+
+static void reading_touches_no_rows(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql select = sql_of("SELECT a FROM t");
+    int64_t affected = -1;
+
+    make_table(f);
+    run(f, "INSERT INTO t (a) VALUES (1)");
+    ok(f, db_execute(f->db, &select, NULL, 0, &affected, &f->diag));
+    assert_int_equal(affected, 0);
+    begin(f);
+    queue(f, "SELECT ?1", 5, 0, 2);
+    commit(f);
+}
+
+static void the_tag_of_the_failure_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    int64_t tag = 0;
+
+    make_table(f);
+    begin(f);
+    insert_later(f, 1, 11);
+    insert_later(f, 1, 12);
+    insert_later(f, 2, 13);
+    assert_int_equal(try_run(f, f->db, "SELECT 1"), STATUS_UNIQUE);
+    assert_int_equal(db_failed_tag(f->db), 12);
+    assert_int_equal(db_flush(f->db, &tag, &f->diag), STATUS_UNIQUE);
+    assert_int_equal(tag, 12);
+    db_rollback(f->db);
+    assert_int_equal(db_failed_tag(f->db), -1);
+    /* what was prepared for nothing does not stand in the way */
+    begin(f);
+    insert_later(f, 4, 1);
+    commit(f);
+}
+
+/* A statement that cannot even be sent does not hide an earlier failure. */
+static void the_first_failure_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql sql = sql_of("UPDATE t SET b = ?1");
+    struct db_value bad = db_bytes(TEXT_LITERAL("x"));
+    int64_t tag = 0;
+
+    make_table(f);
+    bad.type = DB_TEXT;
+    bad.as.text = (struct text){"a\0b", 3};
+    begin(f);
+    insert_later(f, 1, 1);
+    insert_later(f, 1, 2);
+    ok(f, db_queue(f->db, &sql, &bad, 1, DB_ANY_ROWS, 3, &f->diag));
+    assert_int_equal(db_commit(f->db, &tag, &f->diag), STATUS_UNIQUE);
+    assert_int_equal(tag, 2);
+
+    begin(f);
+    insert_later(f, 1, 1);
+    ok(f, db_queue(f->db, &sql, &bad, 1, DB_ANY_ROWS, 3, &f->diag));
+    assert_int_equal(db_commit(f->db, &tag, &f->diag), STATUS_PERMANENT);
+    assert_says(f, "NUL");
+    assert_int_equal(tag, 3);
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+}
+
+/* --- bulk ---------------------------------------------------------------- */
+
+static const struct db_column account_columns[] = {
+    {"id", DB_TEXT, DB_KEY},
+    {"name", DB_TEXT, DB_SET},
+    {"total", DB_INT64, DB_ADD},
+};
+static const struct db_table accounts = {"ACCOUNT", account_columns, 3,
+                                         DB_HOST};
+static const struct db_column guarded_columns[] = {
+    {"id", DB_TEXT, DB_KEY},
+    {"total", DB_INT64, DB_GUARD},
+    {"name", DB_TEXT, DB_SET},
+};
+static const struct db_table guarded = {"ACCOUNT", guarded_columns, 3, DB_HOST};
+static const struct db_table guarded_delete = {"ACCOUNT", guarded_columns, 2,
+                                               DB_HOST};
+
+static void make_accounts(struct fixture *f)
+{
+    run(f, "CREATE TABLE ACCOUNT (id VARCHAR(255) NOT NULL PRIMARY KEY,"
+           " name TEXT, total BIGINT)");
+}
+
+static void fill_accounts(struct fixture *f)
+{
+    make_accounts(f);
+    run(f, "INSERT INTO account VALUES ('a', 'Ann', 1), ('b', 'Bob', 2)");
+}
+
+static enum status bulk(struct fixture *f, enum db_bulk what,
+                        const struct db_table *table,
+                        const struct db_value *values, size_t nrows)
+{
+    int64_t tag;
+    enum status status;
+
+    begin(f);
+    ok(f, db_queue_bulk(f->db, what, table, values, nrows, 77, &f->diag));
+    status = db_commit(f->db, &tag, &f->diag);
+    assert_int_equal(tag, status == STATUS_OK ? -1 : 77);
+    return status;
+}
+
+static void an_upsert_sets_and_adds(void **state)
+{
+    struct fixture *f = *state;
+    const struct db_value first[] = {
+        db_string("a"), db_string("Ann"), db_integer(5),
+        db_string("b"), db_null(),        db_null(),
+    };
+    const struct db_value second[] = {
+        db_string("a"), db_string("Eve"), db_integer(-7),
+        db_string("b"), db_string("Bob"), db_integer(3),
+        db_string("c"), db_string("Cid"), db_integer(INT64_MAX),
+    };
+
+    make_accounts(f);
+    ok(f, bulk(f, DB_UPSERT, &accounts, first, 2));
+    ok(f, bulk(f, DB_UPSERT, &accounts, second, 3));
+    assert_int_equal(
+        number(f, "SELECT total FROM account WHERE id = 'a' AND name = 'Eve'"),
+        -2);
+    assert_int_equal(number(f, "SELECT total FROM account WHERE name = 'Bob'"),
+                     3);
+    assert_int_equal(number(f, "SELECT total FROM account WHERE id = 'c'"),
+                     INT64_MAX);
+    /* beyond 64 bits it is an error and no other number */
+    assert_int_equal(bulk(f, DB_UPSERT, &accounts, second + 6, 1),
+                     STATUS_PERMANENT);
+    assert_int_equal(number(f, "SELECT total FROM account WHERE id = 'c'"),
+                     INT64_MAX);
+}
+
+static void an_upsert_of_keys_only_keeps_the_row(void **state)
+{
+    struct fixture *f = *state;
+    static const struct db_table table = {"ACCOUNT", account_columns, 1,
+                                          DB_HOST};
+    const struct db_value rows[] = {db_string("a"), db_string("z")};
+
+    fill_accounts(f);
+    ok(f, bulk(f, DB_UPSERT, &table, rows, 2));
+    assert_int_equal(number(f, "SELECT count(name) * 10 + count(*)"
+                               " FROM account"),
+                     23);
+}
+
+static void an_insert_of_a_key_that_is_there_is_unique(void **state)
+{
+    struct fixture *f = *state;
+    const struct db_value rows[] = {
+        db_string("a"), db_null(), db_null(),
+        db_string("a"), db_null(), db_null(),
+    };
+
+    make_accounts(f);
+    assert_int_equal(bulk(f, DB_INSERT, &accounts, rows, 2), STATUS_UNIQUE);
+    assert_true(f->diag.constraint[0] != '\0');
+    assert_int_equal(number(f, "SELECT count(*) FROM account"), 0);
+}
+
+static void an_update_must_meet_every_row(void **state)
+{
+    struct fixture *f = *state;
+    const struct db_value good[] = {
+        db_string("a"), db_integer(1), db_string("x"),
+        db_string("b"), db_integer(2), db_null(),
+    };
+    const struct db_value bad[] = {
+        db_string("a"), db_integer(1), db_string("y"),
+        db_string("b"), db_integer(9), db_string("y"),
+    };
+
+    fill_accounts(f);
+    ok(f, bulk(f, DB_UPDATE, &guarded, good, 2));
+    assert_int_equal(bulk(f, DB_UPDATE, &guarded, bad, 2), STATUS_CONFLICT);
+    assert_says(f, "\"b\" of table ACCOUNT was changed");
+    assert_int_equal(number(f, "SELECT count(*) FROM account WHERE name = 'x'"
+                               " OR (id = 'b' AND name IS NULL)"),
+                     2);
+}
+
+static void a_delete_obeys_key_and_guard(void **state)
+{
+    struct fixture *f = *state;
+    const struct db_value good[] = {db_string("a"), db_integer(1)};
+    const struct db_value bad[] = {db_string("b"), db_integer(1)};
+
+    fill_accounts(f);
+    ok(f, bulk(f, DB_DELETE, &guarded_delete, good, 1));
+    assert_int_equal(bulk(f, DB_DELETE, &guarded_delete, bad, 1),
+                     STATUS_CONFLICT);
+    assert_int_equal(number(f, "SELECT count(*) FROM account WHERE id = 'b'"),
+                     1);
+}
+
+static void names_and_columns_are_checked(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const bad[] = {"a\" --", "", "1a", "a b", "t.a"};
+    const struct db_value row[] = {db_string("a"), db_integer(1), db_null()};
+
+    make_accounts(f);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const struct db_column column = {bad[i], DB_TEXT, DB_KEY};
+        const struct db_table by_column = {"ACCOUNT", &column, 1, DB_SCRIPT};
+        const struct db_table by_table = {bad[i], account_columns, 1,
+                                          DB_SCRIPT};
+
+        assert_int_equal(bulk(f, DB_UPSERT, &by_column, row, 1),
+                         STATUS_PERMANENT);
+        assert_int_equal(bulk(f, DB_UPSERT, &by_table, row, 1),
+                         STATUS_PERMANENT);
+    }
+    assert_int_equal(bulk(f, DB_UPSERT, &guarded, row, 1), STATUS_PERMANENT);
+    assert_int_equal(bulk(f, DB_UPDATE, &guarded_delete, row, 1),
+                     STATUS_PERMANENT);
+}
+
+/* Columns of a script's table may have any type, and rows values of several. */
+static void values_find_the_type_of_their_column(void **state)
+{
+    struct fixture *f = *state;
+    static const struct db_column columns[] = {
+        {"id", DB_INT64, DB_KEY},   {"day", DB_TEXT, DB_SET},
+        {"ratio", DB_NULL, DB_SET}, {"price", DB_DECIMAL, DB_SET},
+        {"good", DB_BOOL, DB_SET},
+    };
+    static const struct db_table table = {"kinds", columns, 5, DB_SCRIPT};
+    const struct db_value rows[] = {
+        db_integer(1),    db_string("2026-01-31"),
+        db_integer(2),    db_decimal(TEXT_LITERAL("12.34")),
+        db_boolean(true), db_integer(2),
+        db_null(),        db_number(0.5),
+        db_null(),        db_null(),
+    };
+
+    run(f, has_server(f)
+               ? "CREATE TABLE kinds (id INT PRIMARY KEY, day DATE,"
+                 " ratio DOUBLE PRECISION, price NUMERIC(10,2), good BOOLEAN)"
+               : "CREATE TABLE kinds (id INTEGER PRIMARY KEY, day TEXT,"
+                 " ratio REAL, price INTEGER, good INTEGER) STRICT");
+    ok(f, bulk(f, DB_UPSERT, &table, rows, 2));
+    assert_int_equal(number(f, "SELECT count(*) FROM kinds WHERE ratio = 2"
+                               " AND day = '2026-01-31'"),
+                     1);
+    assert_int_equal(number(f, "SELECT count(*) FROM kinds WHERE ratio = 0.5"
+                               " AND day IS NULL AND price IS NULL"),
+                     1);
+    assert_int_equal(
+        number(f, has_server(f)
+                      ? "SELECT count(*) FROM kinds WHERE price = 12.34"
+                        " AND good"
+                      : "SELECT count(*) FROM kinds WHERE price = 1234"
+                        " AND good = 1"),
+        1);
+}
+
+static void a_fraction_is_not_rounded_into_an_integer_column(void **state)
+{
+    struct fixture *f = *state;
+    const struct db_value row[] = {db_string("a"), db_null(), db_number(1.5)};
+    static const struct db_column columns[] = {
+        {"id", DB_TEXT, DB_KEY},
+        {"name", DB_TEXT, DB_SET},
+        {"total", DB_DOUBLE, DB_SET},
+    };
+    static const struct db_table table = {"ACCOUNT", columns, 3, DB_SCRIPT};
+
+    run(f, has_server(f) ? "CREATE TABLE account (id TEXT PRIMARY KEY,"
+                           " name TEXT, total BIGINT)"
+                         : "CREATE TABLE account (id TEXT PRIMARY KEY,"
+                           " name TEXT, total INTEGER) STRICT");
+    assert_int_equal(bulk(f, DB_UPSERT, &table, row, 1), STATUS_PERMANENT);
+}
+
+static void too_long_text_is_refused_and_not_cut(void **state)
+{
+    struct fixture *f = *state;
+    char text[300];
+    const struct db_value row[] = {
+        db_text_value((struct text){text, sizeof(text)}), db_null(),
+        db_integer(1)};
+
+    memset(text, 'x', sizeof(text));
+    run(f, has_server(f)
+               ? "CREATE TABLE account (id VARCHAR(255) PRIMARY KEY,"
+                 " name TEXT, total BIGINT)"
+               : "CREATE TABLE account (id TEXT PRIMARY KEY"
+                 " CHECK (length(id) <= 255), name TEXT, total INTEGER)");
+    assert_int_equal(bulk(f, DB_UPSERT, &accounts, row, 1), STATUS_PERMANENT);
+    assert_int_equal(number(f, "SELECT count(*) FROM account"), 0);
+}
+
+/* --- lookup -------------------------------------------------------------- */
+
+struct found {
+    size_t count;
+    size_t indexes;
+    int64_t total;
+    enum status answer;
+};
+
+static enum status take_row(void *arg, size_t index, struct db_rows *row,
+                            struct diag *diag)
+{
+    struct found *found = arg;
+
+    found->count++;
+    found->indexes += index;
+    found->total += db_get_int64(row, 1);
+    assert_string_equal(db_column_name(row, 0), "name");
+    return found->answer == STATUS_OK
+               ? STATUS_OK
+               : diag_set(diag, found->answer, "said no");
+}
+
+static void a_lookup_tells_which_keys_have_a_row(void **state)
+{
+    struct fixture *f = *state;
+    const struct text keys[] = {TEXT_LITERAL("x"), TEXT_LITERAL("b"),
+                                TEXT_LITERAL("B"), TEXT_LITERAL("a")};
+    struct found found = {0};
+    struct found stopped = {.answer = STATUS_FAILED};
+
+    fill_accounts(f);
+    begin(f);
+    ok(f, db_lookup(f->db, &accounts, keys, 4, take_row, &found, &f->diag));
+    assert_int_equal(found.count, 2);
+    assert_int_equal(found.indexes, 4);
+    assert_int_equal(found.total, 3);
+    assert_int_equal(
+        db_lookup(f->db, &accounts, keys, 4, take_row, &stopped, &f->diag),
+        STATUS_FAILED);
+    assert_int_equal(stopped.count, 1);
+    commit(f);
+}
+
+/* --- values -------------------------------------------------------------- */
+
+static void integers_of_64_bits_stay_exact(void **state)
+{
+    struct fixture *f = *state;
+    static const int64_t values[] = {0, -1, INT64_MAX, INT64_MIN,
+                                     INT64_C(9007199254740993)};
+    struct db_sql sql = sql_of("INSERT INTO t (a) VALUES (?1)");
+    struct db_sql find = sql_of("SELECT a FROM t WHERE a = ?1");
+
+    make_table(f);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        struct db_value param = db_integer(values[i]);
+        int64_t back = 0;
+        bool found;
+
+        ok(f, db_execute(f->db, &sql, &param, 1, NULL, &f->diag));
+        ok(f, db_query_int64(f->db, &find, &param, 1, &back, &found, &f->diag));
+        assert_true(found);
+        assert_true(back == values[i]);
+    }
+}
+
+#define MADE_AT INT64_C(1769847300123456)
+
+static void every_type_comes_back_as_it_went_in(void **state)
+{
+    struct fixture *f = *state;
+    struct uuid uuid;
+    const char *create =
+        has_server(f)
+            ? "CREATE TABLE v (i BIGINT, d DOUBLE PRECISION, b BOOLEAN, s TEXT,"
+              " j JSON, y BYTEA, t TIMESTAMPTZ, u UUID)"
+            : "CREATE TABLE v (i INTEGER, d REAL, b INTEGER, s TEXT, j TEXT,"
+              " y BLOB, t TEXT, u TEXT) STRICT";
+    struct db_sql insert = sql_of("INSERT INTO v VALUES"
+                                  " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    struct db_value params[8];
+
+    run(f, create);
+    if (has_server(f))
+        insert = sql_of("INSERT INTO v VALUES"
+                        " (?1, ?2, ?3, ?4, ?5::json, ?6, ?7, ?8)");
+    assert_true(
+        uuid_parse(text_of("0190b8a0-0000-7000-8000-0123456789ab"), &uuid));
+    params[0] = db_integer(-5);
+    params[1] = db_number(0.1);
+    params[2] = db_boolean(true);
+    params[3] = db_string("caf\xc3\xa9 '\" \\ $1 ?1");
+    params[4] = db_string("{\"b\": 1.0,  \"a\":\"\\u0000\", \"b\":2}");
+    params[5] = db_bytes((struct text){"\0\x01\xff", 3});
+    params[6] = db_timestamp(MADE_AT);
+    params[7] = db_uuid(uuid);
+    ok(f, db_execute(f->db, &insert, params, 8, NULL, &f->diag));
+
+    for (int i = 0; i < 2; i++) { /* as the host and as a script reads */
+        struct db_sql select = i == 0 ? sql_of("SELECT * FROM v")
+                                      : script_sql("SELECT * FROM v");
+        struct db_rows *rows;
+        struct uuid back;
+        bool more;
+
+        ok(f, db_query(f->db, &select, NULL, 0, &rows, &f->diag));
+        ok(f, db_next(rows, &more, &f->diag));
+        assert_true(more);
+        assert_int_equal(db_get_int64(rows, 0), -5);
+        assert_true(db_get_double(rows, 1) == 0.1);
+        assert_true(db_get_bool(rows, 2));
+        assert_true(text_equal(db_get_text(rows, 3), params[3].as.text));
+        assert_true(text_equal(db_get_text(rows, 4), params[4].as.text));
+        assert_true(text_equal(db_get_text(rows, 5), params[5].as.text));
+        assert_int_equal(db_get_timestamp(rows, 6), MADE_AT);
+        back = db_get_uuid(rows, 7);
+        assert_true(uuid_equal(&back, &uuid));
+        ok(f, db_next(rows, &more, &f->diag));
+        assert_false(more);
+        db_rows_close(rows);
+    }
+}
+
+static void text_that_no_database_could_hold_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql host = sql_of("UPDATE t SET b = ?1");
+    struct db_sql script = script_sql(has_server(f) ? "UPDATE t SET b = $1"
+                                                    : "UPDATE t SET b = ?1");
+    struct db_value nul = db_text_value((struct text){"a\0b", 3});
+    struct db_value bad = db_string("\xff");
+
+    make_table(f);
+    assert_int_equal(db_execute(f->db, &host, &nul, 1, NULL, &f->diag),
+                     STATUS_PERMANENT);
+    assert_says(f, "NUL");
+    assert_int_equal(db_execute(f->db, &script, &bad, 1, NULL, &f->diag),
+                     STATUS_PERMANENT);
+    assert_says(f, "UTF-8");
+}
+
+static void a_value_of_another_type_fails_the_next_row(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql sql = sql_of("SELECT b FROM t");
+    struct db_rows *rows;
+    bool more;
+
+    make_table(f);
+    run(f, "INSERT INTO t VALUES (1, 'x')");
+    begin(f);
+    ok(f, db_query(f->db, &sql, NULL, 0, &rows, &f->diag));
+    ok(f, db_next(rows, &more, &f->diag));
+    assert_int_equal(db_get_int64(rows, 0), 0);
+    assert_int_equal(db_next(rows, &more, &f->diag), STATUS_PERMANENT);
+    assert_says(f, "\"b\"");
+    db_rows_close(rows);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
+}
+
+static void several_results_may_be_open(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql sql = sql_of("SELECT a FROM t ORDER BY a");
+    struct db_rows *one, *two;
+    bool more;
+
+    make_table(f);
+    run(f, "INSERT INTO t (a) VALUES (1), (2)");
+    begin(f);
+    ok(f, db_query(f->db, &sql, NULL, 0, &one, &f->diag));
+    ok(f, db_next(one, &more, &f->diag));
+    ok(f, db_query(f->db, &sql, NULL, 0, &two, &f->diag));
+    ok(f, db_next(two, &more, &f->diag));
+    ok(f, db_next(one, &more, &f->diag));
+    assert_int_equal(db_get_int64(one, 0), 2);
+    assert_int_equal(db_get_int64(two, 0), 1);
+    db_rows_close(one);
+    db_rows_close(two);
+    commit(f);
+}
+
+static void sums_of_integers_are_integers(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql sql = script_sql("SELECT sum(a) FROM t");
+    struct db_rows *rows;
+    bool more;
+
+    make_table(f);
+    run(f, "INSERT INTO t (a) VALUES (1), (2)");
+    ok(f, db_query(f->db, &sql, NULL, 0, &rows, &f->diag));
+    ok(f, db_next(rows, &more, &f->diag));
+    assert_int_equal(db_column_type(rows, 0), DB_INT64);
+    assert_int_equal(db_get_int64(rows, 0), 3);
+    db_rows_close(rows);
+}
+
+static void the_clock_of_the_database_is_near_ours(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now;
+
+    ok(f, db_now(f->db, &now, &f->diag));
+    assert_true(llabs(now - clock_now(NULL)) < 60 * CLOCK_SECOND);
+}
+
+/* --- scripts ------------------------------------------------------------- */
+
+static void scripts_may_not_touch_session_or_tables(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const bad[] = {
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT x",
+        "RELEASE x",
+        "/* ; */ -- ;\n COMMIT",
+        "CREATE TABLE u (a BIGINT)",
+        "DROP TABLE t",
+        "ALTER TABLE t ADD COLUMN c TEXT",
+        "INSERT INTO t (a) VALUES (1); DELETE FROM t",
+        "",
+        "  -- nothing",
+    };
+
+    make_table(f);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct db_sql sql = script_sql(bad[i]);
+
+        if (db_execute(f->db, &sql, NULL, 0, NULL, &f->diag) !=
+            STATUS_PERMANENT)
+            fail_msg("accepted: %s", bad[i]);
+    }
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
+}
+
+static void a_statement_that_may_only_read_cannot_write(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const bad[] = {"INSERT INTO t (a) VALUES (1)",
+                                      "UPDATE t SET b = 'x'", "DELETE FROM t"};
+    struct db_sql select = db_sql_make(
+        text_of("SELECT count(*) FROM t WHERE b <> 'DELETE'"), DB_SCRIPT_READ);
+    struct db_rows *rows;
+
+    make_table(f);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct db_sql sql = db_sql_make(text_of(bad[i]), DB_SCRIPT_READ);
+
+        begin(f);
+        assert_int_equal(db_query(f->db, &sql, NULL, 0, &rows, &f->diag),
+                         STATUS_PERMANENT);
+        assert_says(f, "only read");
+        db_rollback(f->db);
+    }
+    begin(f);
+    ok(f, db_query(f->db, &select, NULL, 0, &rows, &f->diag));
+    db_rows_close(rows);
+    insert_later(f, 1, 1); /* the host goes on writing */
+    commit(f);
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 1);
+}
+
+static void a_script_that_fails_keeps_nothing_and_names_its_line(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(db_script(f->db,
+                               text_of("CREATE TABLE one (a BIGINT);\n"
+                                       "-- a comment; with a semicolon\n"
+                                       "CREATE TABLE two (a BIGINT);\n\n"
+                                       "CREATE TABLE two (a BIGINT);\n"),
+                               DB_SCRIPT, &f->diag),
+                     STATUS_PERMANENT);
+    assert_says(f, "line 5 of the script");
+    assert_int_equal(try_run(f, f->db, "SELECT * FROM one"), STATUS_PERMANENT);
+    assert_int_equal(
+        db_script(f->db, text_of("CREATE TABLE one (a BIGINT); DROP TABLE one"),
+                  DB_SCRIPT, &f->diag),
+        STATUS_PERMANENT);
+    assert_says(f, "DROP");
+    ok(f, db_script(f->db, text_of("CREATE TABLE one (a BIGINT);"), DB_SCRIPT,
+                    &f->diag));
+    assert_int_equal(number(f, "SELECT count(*) FROM one"), 0);
+}
+
+static void a_script_inside_a_transaction_belongs_to_it(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    ok(f, db_script(f->db, text_of("CREATE TABLE one (a BIGINT);"), DB_HOST,
+                    &f->diag));
+    db_rollback(f->db);
+    assert_int_equal(try_run(f, f->db, "SELECT * FROM one"), STATUS_PERMANENT);
+}
+
+static void a_statement_past_its_deadline_is_interrupted(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql sql = script_sql(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT 1 FROM n)"
+        " SELECT count(*) FROM n");
+
+    begin(f);
+    db_deadline(f->db, clock_monotonic() + CLOCK_SECOND / 20);
+    assert_int_equal(db_execute(f->db, &sql, NULL, 0, NULL, &f->diag),
+                     STATUS_FAILED);
+    assert_says(f, "time limit");
+    db_deadline(f->db, 0);
+    db_rollback(f->db);
+    assert_int_equal(number(f, "SELECT 1"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        on_every_driver(rows_of_a_commit_stay_and_of_a_rollback_go),
+        on_every_driver(after_a_failure_every_call_fails_alike),
+        on_every_driver(outside_of_a_transaction_a_failure_does_not_stick),
+        on_every_driver(savepoints_nest_and_end_a_failure),
+        on_every_driver(a_rollback_to_drops_the_queue_behind_it),
+        on_every_driver(more_savepoints_than_wait_at_once),
+        on_every_driver(a_view_of_a_reader_does_not_move),
+        on_every_driver(a_reader_cannot_write),
+        on_every_driver(a_row_that_another_holds_is_a_conflict),
+        on_every_driver(reopening_forgets_an_open_transaction),
+        on_every_driver(queued_statements_run_in_order),
+        on_every_driver(more_statements_than_are_kept),
+        on_every_driver(
+            another_number_of_rows_is_a_conflict_and_nothing_commits),
+        on_every_driver(reading_touches_no_rows),
+        on_every_driver(the_tag_of_the_failure_comes_back),
+        on_every_driver(the_first_failure_counts),
+        on_every_driver(an_upsert_sets_and_adds),
+        on_every_driver(an_upsert_of_keys_only_keeps_the_row),
+        on_every_driver(an_insert_of_a_key_that_is_there_is_unique),
+        on_every_driver(an_update_must_meet_every_row),
+        on_every_driver(a_delete_obeys_key_and_guard),
+        on_every_driver(names_and_columns_are_checked),
+        on_every_driver(values_find_the_type_of_their_column),
+        on_every_driver(a_fraction_is_not_rounded_into_an_integer_column),
+        on_every_driver(too_long_text_is_refused_and_not_cut),
+        on_every_driver(a_lookup_tells_which_keys_have_a_row),
+        on_every_driver(integers_of_64_bits_stay_exact),
+        on_every_driver(every_type_comes_back_as_it_went_in),
+        on_every_driver(text_that_no_database_could_hold_is_refused),
+        on_every_driver(a_value_of_another_type_fails_the_next_row),
+        on_every_driver(several_results_may_be_open),
+        on_every_driver(sums_of_integers_are_integers),
+        on_every_driver(the_clock_of_the_database_is_near_ours),
+        on_every_driver(scripts_may_not_touch_session_or_tables),
+        on_every_driver(a_statement_that_may_only_read_cannot_write),
+        on_every_driver(a_script_that_fails_keeps_nothing_and_names_its_line),
+        on_every_driver(a_script_inside_a_transaction_belongs_to_it),
+        on_every_driver(a_statement_past_its_deadline_is_interrupted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,7 @@
+-- The partition count N. One row, written by the host at its first start and
+-- compared at every later one: a key's partition never changes.
+CREATE TABLE IF NOT EXISTS ${partition_metadata_table} (
+    id         TINYINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    partitions INT NOT NULL CHECK (partitions > 0)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4
+  COLLATE utf8mb4_nopad_bin;

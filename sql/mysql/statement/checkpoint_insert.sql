@@ -1,0 +1,8 @@
+-- Makes the checkpoints of partitions 0 to ?3 - 1 where they are missing.
+-- ?1 consumer id  ?2 source  ?3 number of partitions
+INSERT INTO ${consumer_checkpoints_table} (consumer_id, source_name, partition_no)
+WITH RECURSIVE numbers (n) AS (
+    SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?3
+)
+SELECT ?1, ?2, n FROM numbers
+    ON DUPLICATE KEY UPDATE consumer_id = consumer_id

@@ -1,0 +1,14 @@
+-- Locks every checkpoint of a consumer's read of a source, and gives them with
+-- the state of the consumer and whether it has undelivered or skipped messages
+-- there.
+-- ?1 consumer id  ?2 source
+SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
+       EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
+                WHERE consumer_id = ?1 AND source_name = ?2),
+       EXISTS (SELECT 1 FROM ${consumer_skipped_messages_table}
+                WHERE consumer_id = ?1 AND source_name = ?2)
+  FROM ${consumer_checkpoints_table} k
+  JOIN ${consumers_table} c ON c.id = k.consumer_id
+ WHERE k.consumer_id = ?1 AND k.source_name = ?2
+ ORDER BY k.partition_no
+   FOR UPDATE

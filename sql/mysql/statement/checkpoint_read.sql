@@ -1,0 +1,11 @@
+-- The same as checkpoint_lock for those who only look.
+-- ?1 consumer id  ?2 source
+SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
+       EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
+                WHERE consumer_id = ?1 AND source_name = ?2),
+       EXISTS (SELECT 1 FROM ${consumer_skipped_messages_table}
+                WHERE consumer_id = ?1 AND source_name = ?2)
+  FROM ${consumer_checkpoints_table} k
+  JOIN ${consumers_table} c ON c.id = k.consumer_id
+ WHERE k.consumer_id = ?1 AND k.source_name = ?2
+ ORDER BY k.partition_no

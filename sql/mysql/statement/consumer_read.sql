@@ -1,0 +1,4 @@
+-- ?1 type  ?2 name
+SELECT id, state, halt_reason, epoch, state_since
+  FROM ${consumers_table}
+ WHERE consumer_type = ?1 AND consumer_name = ?2

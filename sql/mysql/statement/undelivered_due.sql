@@ -1,0 +1,17 @@
+-- What may be tried now, in position order: of each key, everything from its
+-- first row on, unless that key is held by a row that waits for an operator, a
+-- start or a later time.
+-- ?1 consumer id  ?2 source  ?3 now  ?4 limit
+SELECT u.id, u.message_position, u.partition_no, u.resolved_key, u.status,
+       u.failure_count, u.unresolved, u.message_copy
+  FROM ${consumer_undelivered_messages_table} u
+ WHERE u.consumer_id = ?1 AND u.source_name = ?2
+   AND u.status IN ('FAILED', 'WAITING')
+   AND u.resolved_key NOT IN (
+        SELECT h.resolved_key
+          FROM ${consumer_undelivered_messages_table} h
+         WHERE h.consumer_id = ?1 AND h.source_name = ?2
+           AND (h.status IN ('HALTED', 'DEAD_LETTER_KEY')
+                OR h.status = 'FAILED' AND h.next_retry_at > ?3))
+ ORDER BY u.message_position, u.partition_no, u.key_hash
+ LIMIT ?4

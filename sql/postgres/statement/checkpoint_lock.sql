@@ -1,0 +1,14 @@
+-- Every checkpoint of a consumer's read of a source, with the state of the
+-- consumer and whether it has undelivered or skipped messages there; locked
+-- until the transaction ends, in the order of partitions.
+-- ?1 consumer id  ?2 source
+SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
+       EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
+                WHERE consumer_id = ?1::text::uuid AND source_name = ?2::text),
+       EXISTS (SELECT 1 FROM ${consumer_skipped_messages_table}
+                WHERE consumer_id = ?1::text::uuid AND source_name = ?2::text)
+  FROM ${consumer_checkpoints_table} AS k
+  JOIN ${consumers_table} AS c ON c.id = k.consumer_id
+ WHERE k.consumer_id = ?1::text::uuid AND k.source_name = ?2::text
+ ORDER BY k.partition_no
+   FOR UPDATE OF k

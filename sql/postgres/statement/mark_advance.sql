@@ -1,0 +1,6 @@
+-- Compare-and-set: one row, or another host has moved the mark.
+-- ?1 topic  ?2 the mark that was read  ?3 the new mark
+UPDATE ${high_water_mark_store_table}
+   SET high_water_mark = ?3::bigint, pending_end = NULL, pending_horizon = NULL
+ WHERE topic_name = ?1::text
+   AND high_water_mark = ?2::bigint

@@ -1,0 +1,44 @@
+-- What the detector needs to know of a topic. The end is the last position
+-- handed out; last_value counts only if is_called.
+-- not for: sqlite mysql
+-- ?1 topic
+-- Gives: mark, start, end, pending end, pending horizon, lowest transaction id
+-- in flight, one that is above all that ended, CACHE of the sequence, whether
+-- a session is left that is older than the repair of a wider CACHE (it may
+-- hold positions back). What a role may not see of a session counts as such.
+SELECT m.high_water_mark, m.topic_start,
+       CASE m.topic_name
+       WHEN 'event-store' THEN
+           (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
+              FROM ${event_store_global_position_table})
+       WHEN 'event-capture' THEN
+           (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
+              FROM ${event_capture_global_position_table})
+       END,
+       m.pending_end, m.pending_horizon,
+       pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+       pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+       (SELECT seqcache FROM pg_catalog.pg_sequence WHERE seqrelid = t.seq),
+       CASE WHEN t.repaired IS NULL THEN false
+       ELSE EXISTS (
+           SELECT 1
+             FROM pg_catalog.pg_stat_activity AS a
+            WHERE a.datname = current_database()
+              AND a.pid <> pg_backend_pid()
+              AND coalesce(a.backend_type, 'client backend') = 'client backend'
+              AND (a.backend_start IS NULL
+                   OR a.backend_start < t.repaired::timestamptz))
+       END
+  FROM ${high_water_mark_store_table} AS m
+ CROSS JOIN LATERAL (
+       SELECT s.seq,
+              substring(obj_description(s.seq, 'pg_class')
+                        FROM 'cache restored at (.*)$') AS repaired
+         FROM (SELECT CASE m.topic_name
+                      WHEN 'event-store' THEN
+                          '${event_store_global_position_table}'::regclass
+                      WHEN 'event-capture' THEN
+                          '${event_capture_global_position_table}'::regclass
+                      END
+              ) AS s (seq)) AS t
+ WHERE m.topic_name = ?1::text

@@ -1,0 +1,2 @@
+-- The engine has no procedures, and one host holds the database: programs in
+-- other languages append through `moontide append`.
