@@ -35,8 +35,11 @@ static bool has_name(const struct all_names *all, const char *name)
 static void collect(struct all_names *all, struct text text)
 {
     const char *at = text.data;
-    const char *end = text.data + text.len;
+    const char *end;
 
+    if (text.data == NULL) /* this dialect does not need the statement */
+        return;
+    end = text.data + text.len;
     while ((at = memmem(at, (size_t)(end - at), "${", 2)) != NULL) {
         const char *close = memchr(at, '}', (size_t)(end - at));
         const char *name;
