@@ -1,6 +1,7 @@
 #include "db/mysql_session.h"
 
 #include "base/map.h"
+#include "db/driver_bulk.h"
 
 /* Keys per statement: few sizes, so that few statements are prepared; what is
  * missing to the next size is filled up with the last key. */
@@ -28,26 +29,21 @@ static size_t size_for(size_t count)
 static enum status build(struct buffer *out, const struct db_table *table,
                          size_t size, struct diag *diag)
 {
-    const char *key = NULL;
-    enum status status;
+    const char *key = "";
+    enum status status = driver_bulk_check_lookup(table, diag);
 
-    buffer_clear(out);
-    status = mysql_bulk_check_names(out, table, diag);
+    if (status == STATUS_OK)
+        status = driver_bulk_check_names(table, diag);
     if (status != STATUS_OK)
         return status;
+    buffer_clear(out);
     buffer_append_string(out, "SELECT ");
     for (size_t i = 0; i < table->ncolumns; i++) {
-        if (table->columns[i].role != DB_KEY)
-            buffer_printf(out, "\"%s\", ", table->columns[i].name);
-        else if (key != NULL)
-            key = "";
-        else
+        if (table->columns[i].role == DB_KEY)
             key = table->columns[i].name;
+        else
+            buffer_printf(out, "\"%s\", ", table->columns[i].name);
     }
-    if (key == NULL || key[0] == '\0')
-        return diag_set(diag, STATUS_PERMANENT,
-                        "a lookup in table %s needs one key column",
-                        table->name);
     buffer_printf(out, "\"%s\" FROM \"%s\" WHERE \"%s\" IN (?", key,
                   table->name, key);
     for (size_t i = 1; i < size; i++)

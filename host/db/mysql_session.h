@@ -217,18 +217,11 @@ struct uuid mysql_rows_get_uuid(struct db_rows *rows, size_t column);
 
 /* --- mysql_bulk.c --------------------------------------------------------- */
 
-/** Appends a checked identifier in quotes; PERMANENT for anything else. */
-enum status mysql_bulk_name(struct buffer *out, const char *name,
-                            struct diag *diag) MUST_CHECK;
 /** Builds the statement of a bulk into session->text; `order` takes the column
  * of each mark, `norder` their number. */
 enum status mysql_bulk_text(struct db_session *session, enum db_bulk what,
                             const struct db_table *table, size_t *order,
                             size_t *norder, struct diag *diag) MUST_CHECK;
-/** PERMANENT unless every name can be one. */
-enum status mysql_bulk_check_names(struct buffer *scratch,
-                                   const struct db_table *table,
-                                   struct diag *diag) MUST_CHECK;
 
 /* --- mysql_queue.c -------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 #include "db/mysql_session.h"
 
+#include "db/driver_bulk.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -113,17 +115,14 @@ void mysql_shape_print(const struct db_shape *shape, struct buffer *out)
     buffer_append_string(out, "\n) DEFAULT " EXACT ";\n");
 }
 
-static enum status check(struct db_session *session,
-                         const struct db_shape *shape, struct diag *diag)
+static enum status check(const struct db_shape *shape, struct diag *diag)
 {
-    enum status status;
+    enum status status = driver_bulk_check_name(shape->name, diag);
 
-    buffer_clear(&session->text);
-    status = mysql_bulk_name(&session->text, shape->name, diag);
     for (size_t i = 0; status == STATUS_OK && i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
 
-        status = mysql_bulk_name(&session->text, column->name, diag);
+        status = driver_bulk_check_name(column->name, diag);
         if (status == STATUS_OK && column->kind == DB_KIND_DECIMAL &&
             (column->precision > DECIMAL_DIGITS ||
              column->scale > DECIMAL_SCALE))
@@ -141,7 +140,7 @@ enum status mysql_shape_create(struct db_session *session,
                                const struct db_shape *shape, struct diag *diag)
 {
     struct buffer script = BUFFER_EMPTY;
-    enum status status = check(session, shape, diag);
+    enum status status = check(shape, diag);
 
     if (status != STATUS_OK)
         return status;

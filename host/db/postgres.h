@@ -376,7 +376,6 @@ enum status postgres_bulk_name(struct buffer *out, const char *name,
 
 /** The same of a name that was checked already. */
 void postgres_bulk_append(struct buffer *out, const char *name);
-size_t postgres_bulk_count(const struct db_table *table, enum db_role role);
 /** The table's columns in the order of `table`; PERMANENT names a missing
  * one. They live as postgres_columns_of says. */
 enum status postgres_bulk_columns(struct db_session *session,

@@ -1,29 +1,19 @@
 #include "db/postgres.h"
 
 #include "base/memory.h"
-
-#define NAME_MAX_LEN 63
+#include "db/driver_bulk.h"
 
 enum status postgres_bulk_name(struct buffer *out, const char *name,
                                struct diag *diag)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    size_t len = strspn(name, letters);
+    enum status status = driver_bulk_check_name(name, diag);
 
-    if (len == 0 || len > NAME_MAX_LEN || name[len] != '\0' ||
-        (name[0] >= '0' && name[0] <= '9'))
-        return diag_set(diag, STATUS_PERMANENT,
-                        "\"%s\" cannot be the name of a table or column: use "
-                        "letters, digits and underscores, at most %d of them",
-                        name, NAME_MAX_LEN);
+    if (status != STATUS_OK)
+        return status;
     buffer_append_char(out, '"');
-    for (size_t i = 0; i < len; i++) {
-        char c = name[i];
-
-        buffer_append_char(out,
-                           c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
-    }
+    for (const char *c = name; *c != '\0'; c++)
+        buffer_append_char(out, *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a')
+                                                       : *c);
     buffer_append_char(out, '"');
     return STATUS_OK;
 }
@@ -67,45 +57,6 @@ enum status postgres_bulk_columns(struct db_session *session,
                               table->columns[i].name);
     }
     return status;
-}
-
-size_t postgres_bulk_count(const struct db_table *table, enum db_role role)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < table->ncolumns; i++)
-        count += table->columns[i].role == role;
-    return count;
-}
-
-static enum status check_roles(enum db_bulk what, const struct db_table *table,
-                               struct diag *diag)
-{
-    size_t keys = postgres_bulk_count(table, DB_KEY);
-    size_t guards = postgres_bulk_count(table, DB_GUARD);
-    size_t sets = postgres_bulk_count(table, DB_SET);
-    size_t adds = postgres_bulk_count(table, DB_ADD);
-    bool good = false;
-
-    switch (what) {
-    case DB_INSERT:
-        good = guards == 0 && table->ncolumns > 0;
-        break;
-    case DB_UPSERT:
-        good = guards == 0 && keys > 0;
-        break;
-    case DB_UPDATE:
-        good = keys > 0 && sets > 0 && adds == 0;
-        break;
-    case DB_DELETE:
-        good = keys > 0 && sets == 0 && adds == 0;
-        break;
-    }
-    if (good)
-        return STATUS_OK;
-    return diag_set(diag, STATUS_PERMANENT,
-                    "the columns of a bulk statement on table %s do not fit it",
-                    table->name);
 }
 
 /* --- parts of statements ------------------------------------------------- */
@@ -359,7 +310,7 @@ static enum status send_bulk(struct db_session *session,
         .wants = mem_alloc((count + 1) * sizeof(void *)),
         .out = &session->text,
     };
-    enum status status = check_roles(item->what, table, diag);
+    enum status status = driver_bulk_check_roles(item->what, table, diag);
 
     if (status == STATUS_OK)
         status = postgres_guard_check_table(table->name, table->origin,

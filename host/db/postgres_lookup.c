@@ -1,6 +1,7 @@
 #include "db/postgres.h"
 
 #include "base/memory.h"
+#include "db/driver_bulk.h"
 
 static bool reads_as_text(unsigned type)
 {
@@ -70,12 +71,8 @@ enum status postgres_lookup_rows(struct db_session *session,
     struct db_rows *rows = NULL;
     struct db_sql sql;
     size_t key = 0;
-    enum status status = STATUS_OK;
+    enum status status = driver_bulk_check_lookup(table, diag);
 
-    if (postgres_bulk_count(table, DB_KEY) != 1)
-        status = diag_set(diag, STATUS_PERMANENT,
-                          "a lookup in table %s needs one key column",
-                          table->name);
     if (status == STATUS_OK)
         status = postgres_bulk_columns(session, table, wants, diag);
     if (status == STATUS_OK) {

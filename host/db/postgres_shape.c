@@ -1,6 +1,7 @@
 #include "db/postgres.h"
 
 #include "base/memory.h"
+#include "db/driver_bulk.h"
 
 #include <stdlib.h>
 
@@ -109,12 +110,10 @@ void postgres_shape_print(const struct db_shape *shape, struct buffer *out)
 
 static enum status check(const struct db_shape *shape, struct diag *diag)
 {
-    struct buffer scratch = BUFFER_EMPTY;
-    enum status status = postgres_bulk_name(&scratch, shape->name, diag);
+    enum status status = driver_bulk_check_name(shape->name, diag);
 
     for (size_t i = 0; status == STATUS_OK && i < shape->ncolumns; i++)
-        status = postgres_bulk_name(&scratch, shape->columns[i].name, diag);
-    buffer_free(&scratch);
+        status = driver_bulk_check_name(shape->columns[i].name, diag);
     return status;
 }
 

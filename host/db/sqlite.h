@@ -170,9 +170,6 @@ struct uuid sqlite_rows_get_uuid(struct db_rows *rows, size_t column);
 
 /* --- sqlite_bulk.c ------------------------------------------------------- */
 
-/** Appends a checked identifier in quotes; PERMANENT for anything else. */
-enum status sqlite_bulk_name(struct buffer *out, const char *name,
-                             struct diag *diag) MUST_CHECK;
 /** Runs queued statements in order; *failed is the index of the bad one. */
 enum status sqlite_bulk_run(struct db_session *session,
                             const struct db_queued *queue, size_t count,

@@ -1,81 +1,12 @@
 #include "db/sqlite.h"
 
-#define NAME_MAX_LEN 63 /* the shortest limit among the dialects */
+#include "db/driver_bulk.h"
 
 /* --- building the statement of one row ----------------------------------- */
 
-enum status sqlite_bulk_name(struct buffer *out, const char *name,
-                             struct diag *diag)
+static void append_mark(struct driver_bulk_text *text, size_t column)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    size_t len = strspn(name, letters);
-
-    if (len == 0 || len > NAME_MAX_LEN || name[len] != '\0' ||
-        (name[0] >= '0' && name[0] <= '9'))
-        return diag_set(diag, STATUS_PERMANENT,
-                        "\"%s\" cannot be the name of a table or column: use "
-                        "letters, digits and underscores, at most %d of them",
-                        name, NAME_MAX_LEN);
-    buffer_append_char(out, '"');
-    buffer_append(out, name, len);
-    buffer_append_char(out, '"');
-    return STATUS_OK;
-}
-
-/* The names were checked once, before anything is built from them. */
-static enum status check_names(struct buffer *out, const struct db_table *table,
-                               struct diag *diag)
-{
-    enum status status = sqlite_bulk_name(out, table->name, diag);
-
-    for (size_t i = 0; status == STATUS_OK && i < table->ncolumns; i++)
-        status = sqlite_bulk_name(out, table->columns[i].name, diag);
-    buffer_clear(out);
-    return status;
-}
-
-static size_t count_role(const struct db_table *table, enum db_role role)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < table->ncolumns; i++)
-        count += table->columns[i].role == role;
-    return count;
-}
-
-/* Appends "column" = ?n for the columns of a role, `between` them. */
-static void append_equals(struct buffer *out, const struct db_table *table,
-                          enum db_role role, const char *between, bool *first)
-{
-    for (size_t i = 0; i < table->ncolumns; i++) {
-        if (table->columns[i].role != role)
-            continue;
-        buffer_printf(out, "%s\"%s\" = ?%zu", *first ? "" : between,
-                      table->columns[i].name, i + 1);
-        *first = false;
-    }
-}
-
-static void append_where(struct buffer *out, const struct db_table *table)
-{
-    bool first = true;
-
-    buffer_append_string(out, " WHERE ");
-    append_equals(out, table, DB_KEY, " AND ", &first);
-    append_equals(out, table, DB_GUARD, " AND ", &first);
-}
-
-static void append_insert(struct buffer *out, const struct db_table *table)
-{
-    buffer_printf(out, "INSERT INTO \"%s\" (", table->name);
-    for (size_t i = 0; i < table->ncolumns; i++)
-        buffer_printf(out, "%s\"%s\"", i > 0 ? ", " : "",
-                      table->columns[i].name);
-    buffer_append_string(out, ") VALUES (");
-    for (size_t i = 0; i < table->ncolumns; i++)
-        buffer_printf(out, "%s?%zu", i > 0 ? ", " : "", i + 1);
-    buffer_append_char(out, ')');
+    buffer_printf(text->out, "?%zu", column + 1);
 }
 
 /*
@@ -102,8 +33,10 @@ static void append_sum(struct buffer *out, const struct db_table *table,
                   t, c, c, t, c, t, c, c);
 }
 
-static void append_conflict(struct buffer *out, const struct db_table *table)
+static void append_conflict(struct driver_bulk_text *text)
 {
+    const struct db_table *table = text->table;
+    struct buffer *out = text->out;
     bool first = true;
 
     buffer_append_string(out, " ON CONFLICT (");
@@ -131,68 +64,6 @@ static void append_conflict(struct buffer *out, const struct db_table *table)
     }
     if (first)
         buffer_append_string(out, "NOTHING");
-}
-
-static enum status check_roles(enum db_bulk what, const struct db_table *table,
-                               struct diag *diag)
-{
-    size_t keys = count_role(table, DB_KEY);
-    size_t guards = count_role(table, DB_GUARD);
-    size_t sets = count_role(table, DB_SET);
-    size_t adds = count_role(table, DB_ADD);
-    bool good = false;
-
-    switch (what) {
-    case DB_INSERT:
-        good = guards == 0 && table->ncolumns > 0;
-        break;
-    case DB_UPSERT:
-        good = guards == 0 && keys > 0;
-        break;
-    case DB_UPDATE:
-        good = keys > 0 && sets > 0 && adds == 0;
-        break;
-    case DB_DELETE:
-        good = keys > 0 && sets == 0 && adds == 0;
-        break;
-    }
-    if (good)
-        return STATUS_OK;
-    return diag_set(diag, STATUS_PERMANENT,
-                    "the columns of a bulk statement on table %s do not fit it",
-                    table->name);
-}
-
-static enum status build(struct buffer *out, enum db_bulk what,
-                         const struct db_table *table, struct diag *diag)
-{
-    enum status status = check_roles(what, table, diag);
-    bool first = true;
-
-    buffer_clear(out);
-    if (status == STATUS_OK)
-        status = check_names(out, table, diag);
-    if (status != STATUS_OK)
-        return status;
-    switch (what) {
-    case DB_INSERT:
-        append_insert(out, table);
-        break;
-    case DB_UPSERT:
-        append_insert(out, table);
-        append_conflict(out, table);
-        break;
-    case DB_UPDATE:
-        buffer_printf(out, "UPDATE \"%s\" SET ", table->name);
-        append_equals(out, table, DB_SET, ", ", &first);
-        append_where(out, table);
-        break;
-    case DB_DELETE:
-        buffer_printf(out, "DELETE FROM \"%s\"", table->name);
-        append_where(out, table);
-        break;
-    }
-    return STATUS_OK;
 }
 
 /* --- running ------------------------------------------------------------- */
@@ -240,11 +111,17 @@ static enum status run_bulk(struct db_session *session,
 {
     const struct db_table *table = item->table;
     bool exact = item->what == DB_UPDATE || item->what == DB_DELETE;
+    struct driver_bulk_text text = {
+        .out = &session->text,
+        .table = table,
+        .mark = append_mark,
+        .conflict = append_conflict,
+    };
     struct sqlite_statement *statement;
     struct db_sql sql;
     enum status status;
 
-    status = build(&session->text, item->what, table, diag);
+    status = driver_bulk_build(&text, item->what, diag);
     if (status != STATUS_OK)
         return status;
     sql = db_sql_make(buffer_text(&session->text), table->origin);
@@ -304,16 +181,13 @@ static enum status build_lookup(struct buffer *out,
                                 const struct db_table *table, struct diag *diag)
 {
     bool first = true;
-    enum status status;
+    enum status status = driver_bulk_check_lookup(table, diag);
 
-    buffer_clear(out);
-    if (count_role(table, DB_KEY) != 1)
-        return diag_set(diag, STATUS_PERMANENT,
-                        "a lookup in table %s needs one key column",
-                        table->name);
-    status = check_names(out, table, diag);
+    if (status == STATUS_OK)
+        status = driver_bulk_check_names(table, diag);
     if (status != STATUS_OK)
         return status;
+    buffer_clear(out);
     buffer_append_string(out, "SELECT ");
     for (size_t i = 0; i < table->ncolumns; i++) {
         if (table->columns[i].role == DB_KEY)
