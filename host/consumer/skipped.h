@@ -16,6 +16,21 @@ struct skips {
     struct map entries; /* "position:key", or "position" for every key */
 };
 
+/** One skip to record. */
+struct skip {
+    int partition;
+    int64_t position;
+    struct text key; /* NULL data: none */
+    bool every_key;  /* for all keys of the message */
+};
+
+/** Queues the insert of a skip, in the caller's transaction. Recorded twice
+ * it is one row: its id comes from consumer, source, partition, position and
+ * key. */
+enum status skips_record(struct db *db, const struct catalog *catalog,
+                         const char *consumer_id, const char *source,
+                         const struct skip *skip, struct diag *diag) MUST_CHECK;
+
 enum status skips_read(struct db *db, const struct catalog *catalog,
                        const char *consumer_id, const char *source,
                        int64_t after, int64_t upto, struct skips *skips,
