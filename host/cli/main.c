@@ -87,6 +87,7 @@ int cli_exit_code(enum status status)
     case STATUS_USAGE:
         return 64;
     case STATUS_UNAVAILABLE:
+    case STATUS_LOST:
         return 69;
     case STATUS_BUSY:
     case STATUS_CONFLICT:

@@ -197,8 +197,12 @@ static enum status commit(struct db_session *session, struct diag *diag)
             diag->status = STATUS_LOST;
         return STATUS_LOST;
     }
-    if (status == STATUS_OK && end_schema(session))
+    if (status == STATUS_OK) {
         session->in_transaction = false;
+        /* lost behind the answer to COMMIT: the next call will see */
+        if (!end_schema(session))
+            session->broken = true;
+    }
     return status;
 }
 

@@ -113,14 +113,39 @@ static enum status report(const PGresult *result, enum status status,
     return diag_set(diag, status, "%s", clean);
 }
 
+/* libpq's own messages end with a line break. */
+static enum status connection_message(const char *message, enum status status,
+                                      const char *what, struct diag *diag)
+{
+    struct text text = text_of(message);
+    char clean[DIAG_MESSAGE_SIZE];
+
+    /* what follows in further lines is guessing */
+    if (status == STATUS_LOST)
+        text.len = strcspn(text.data, "\n");
+    while (text.len > 0 &&
+           (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == ' '))
+        text.len--;
+    text_clean(text, clean, sizeof(clean));
+    return diag_set(diag, status, "%s: %s", what, clean);
+}
+
+static enum status lost(const char *message, struct diag *diag)
+{
+    return connection_message(message, STATUS_LOST,
+                              "the connection to the database is lost", diag);
+}
+
 enum status postgres_error(struct db_session *session, const PGresult *result,
                            struct diag *diag)
 {
     const char *sqlstate = field(result, PG_DIAG_SQLSTATE);
     enum status status = status_of(sqlstate);
 
-    if (sqlstate[0] == '\0' || PQstatus(session->conn) == CONNECTION_BAD)
-        status = STATUS_LOST; /* libpq's own: there is no server to ask */
+    if (sqlstate[0] == '\0') /* libpq's own: there is no server to ask */
+        return lost(PQresultErrorMessage(result), diag);
+    if (PQstatus(session->conn) == CONNECTION_BAD)
+        status = STATUS_LOST;
     if (strcmp(sqlstate, "25006") == 0)
         return read_only(session, diag);
     if (strcmp(sqlstate, "57014") == 0 && session->cancelled)
@@ -147,33 +172,14 @@ enum status postgres_error(struct db_session *session, const PGresult *result,
     return status;
 }
 
-/* libpq's messages end with a line break. */
-static enum status connection_message(struct db_session *session,
-                                      enum status status, const char *what,
-                                      struct diag *diag)
-{
-    struct text text = text_of(PQerrorMessage(session->conn));
-    char clean[DIAG_MESSAGE_SIZE];
-
-    /* what follows in further lines is guessing */
-    if (status == STATUS_LOST)
-        text.len = strcspn(text.data, "\n");
-    while (text.len > 0 &&
-           (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == ' '))
-        text.len--;
-    text_clean(text, clean, sizeof(clean));
-    return diag_set(diag, status, "%s: %s", what, clean);
-}
-
 enum status postgres_error_lost(struct db_session *session, struct diag *diag)
 {
-    return connection_message(session, STATUS_LOST,
-                              "the connection to the database is lost", diag);
+    return lost(PQerrorMessage(session->conn), diag);
 }
 
 enum status postgres_error_connect(struct db_session *session,
                                    struct diag *diag)
 {
-    return connection_message(session, STATUS_UNAVAILABLE,
+    return connection_message(PQerrorMessage(session->conn), STATUS_UNAVAILABLE,
                               "the database cannot be reached", diag);
 }

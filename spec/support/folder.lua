@@ -86,12 +86,17 @@ function Folder:moontide(...)
   return self:exec(folder.program, ...)
 end
 
---- start(...): the program under test in the background; it is ended with the
+--- launch(program, ...): any program in the background; it is ended with the
 -- folder at the latest.
-function Folder:start(...)
-  local started = process.start(complete(self, command_of(folder.program, ...)))
+function Folder:launch(program, ...)
+  local started = process.start(complete(self, command_of(program, ...)))
   self.started[#self.started + 1] = started
   return started
+end
+
+--- start(...): the program under test in the background.
+function Folder:start(...)
+  return self:launch(folder.program, ...)
 end
 
 --- shell(text[, cwd]): a line of shell for what only a shell can do. MOONTIDE
