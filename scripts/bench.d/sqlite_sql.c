@@ -1,40 +1,10 @@
 /*
- * bare_sql DATABASE event|fold -- the daily turnover: pages of 500, an upsert
+ * sqlite_sql DATABASE event|fold -- the daily turnover: pages of 500, an upsert
  * per event or, folded first, one per day of the page, with the checkpoints in
  * the same transaction.
  */
-#include "bare.h"
-
-struct day {
-    char text[11];
-    int64_t cents;
-    int64_t movements;
-};
-
-/* Days of one page: few, and neighbours are mostly equal. */
-struct days {
-    struct day list[BARE_BATCH];
-    int count;
-};
-
-static void days_add(struct days *days, const char *occurred_at, int64_t cents)
-{
-    struct day *day;
-
-    for (int i = days->count - 1; i >= 0; i--) {
-        day = &days->list[i];
-        if (memcmp(day->text, occurred_at, 10) == 0) {
-            day->cents += cents;
-            day->movements++;
-            return;
-        }
-    }
-    day = &days->list[days->count++];
-    memcpy(day->text, occurred_at, 10);
-    day->text[10] = '\0';
-    day->cents = cents;
-    day->movements = 1;
-}
+#include "bare_days.h"
+#include "bare_sqlite.h"
 
 static void upsert(sqlite3_stmt *statement, const char *day, int64_t cents,
                    int64_t movements)
@@ -54,7 +24,7 @@ int main(int argc, char **argv)
     int fold, got;
 
     if (argc != 3)
-        bare_die("usage", "bare_sql DATABASE event|fold");
+        bare_die("usage", "sqlite_sql DATABASE event|fold");
     fold = strcmp(argv[2], "fold") == 0;
     db = bare_open(argv[1]);
     bare_consumer(db, "daily-turnover", consumer);

@@ -1,100 +1,26 @@
 /*
- * bare_keyed DATABASE -- the account summary: pages of 500, each account's row
- * read once per page, folded, and written back under its message_id, with the
- * checkpoints in the same transaction.
+ * sqlite_keyed DATABASE -- the account summary: pages of 500, each account's
+ * row read once per page, folded, and written back under its message_id, with
+ * the checkpoints in the same transaction.
  */
-#include "bare.h"
-
-#define SLOTS 2048 /* more than twice a page */
-
-struct account {
-    char key[BARE_KEY_MAX];
-    int key_size; /* 0: the slot is free */
-    int stored;   /* a row is there */
-    int alive;    /* a row is to be there */
-    int64_t row;  /* its rowid: found once, used for the update */
-    int64_t balance;
-    char iban[64];
-    int iban_size;
-    char message_id[37]; /* as read */
-};
-
-struct page {
-    struct account slots[SLOTS];
-    struct account *order[BARE_BATCH];
-    int count;
-};
-
-static struct page page;
-
-static void keep_iban(struct account *account, struct slice iban)
-{
-    if (iban.size >= (int)sizeof(account->iban))
-        bare_die("iban", "too long");
-    memcpy(account->iban, iban.data, (size_t)iban.size);
-    account->iban[iban.size] = '\0';
-    account->iban_size = iban.size;
-}
+#include "bare_accounts.h"
+#include "bare_sqlite.h"
 
 /* The account of this page, read from its row at first sight. */
-static struct account *page_account(sqlite3_stmt *read, struct slice key)
+static struct account *account_of(sqlite3_stmt *read, struct slice key)
 {
-    uint32_t at = bare_fnv1a(key) & (SLOTS - 1);
-    struct account *account;
+    int fresh;
+    struct account *account = page_account(key, &fresh);
 
-    while ((account = &page.slots[at])->key_size != 0) {
-        if (account->key_size == key.size &&
-            memcmp(account->key, key.data, (size_t)key.size) == 0)
-            return account;
-        at = (at + 1) & (SLOTS - 1);
-    }
-    if (key.size == 0 || key.size >= BARE_KEY_MAX)
-        bare_die("key", "bad length");
-    memcpy(account->key, key.data, (size_t)key.size);
-    account->key_size = key.size;
-    page.order[page.count++] = account;
-    account->stored = account->alive = 0;
-    account->balance = 0;
-    account->iban_size = 0;
+    if (!fresh)
+        return account;
     bare_bind(read, 1, key);
     while (bare_row(read)) {
-        const char *state = (const char *)sqlite3_column_text(read, 1);
-
-        account->stored = account->alive = 1;
+        account_take(account, (const char *)sqlite3_column_text(read, 1));
         account->row = sqlite3_column_int64(read, 2);
         memcpy(account->message_id, sqlite3_column_text(read, 0), 37);
-        account->balance = bare_number(state, "\"balance\":");
-        keep_iban(account, bare_text(state, "\"iban\":\""));
     }
     return account;
-}
-
-static void apply(struct account *account, const char *type,
-                  const char *payload)
-{
-    const char *word = type + 8; /* after "account." */
-
-    switch (*word) {
-    case 'O':
-        account->alive = 1;
-        keep_iban(account, bare_text(payload, "\"iban\":\""));
-        break;
-    case 'D':
-        account->alive = 1;
-        account->balance += bare_number(payload, "\"amount\":");
-        break;
-    case 'W':
-        account->alive = 1;
-        account->balance -= bare_number(payload, "\"amount\":");
-        break;
-    case 'C':
-        account->alive = 0;
-        account->balance = 0;
-        account->iban_size = 0;
-        break;
-    default:
-        bare_die(type, "unexpected type");
-    }
 }
 
 struct writes {
@@ -120,8 +46,7 @@ static void write_account(struct writes *writes, struct account *account)
         return;
     }
     bare_uuid(message_id);
-    size = snprintf(state, sizeof(state), "{\"balance\":%lld,\"iban\":\"%s\"}",
-                    (long long)account->balance, account->iban);
+    size = account_state(account, state);
     if (account->stored) {
         sqlite3_bind_int64(writes->update, 1, account->row);
         sqlite3_bind_text(writes->update, 2, account->message_id, 36,
@@ -154,7 +79,7 @@ int main(int argc, char **argv)
     int got;
 
     if (argc != 2)
-        bare_die("usage", "bare_keyed DATABASE");
+        bare_die("usage", "sqlite_keyed DATABASE");
     db = bare_open(argv[1]);
     bare_consumer(db, "account-summary", consumer);
     bare_mark(db);
@@ -196,19 +121,16 @@ int main(int argc, char **argv)
         position = bare_checkpoint(checkpoint);
         sqlite3_bind_int64(events, 1, position);
         while (bare_row(events)) {
-            struct account *account = page_account(read,
-                                                   bare_column(events, 1));
+            struct account *account = account_of(read, bare_column(events, 1));
 
             got++;
             position = sqlite3_column_int64(events, 0);
             apply(account, (const char *)sqlite3_column_text(events, 2),
                   (const char *)sqlite3_column_text(events, 3));
         }
-        for (int i = 0; i < page.count; i++) {
+        for (int i = 0; i < page.count; i++)
             write_account(&writes, page.order[i]);
-            page.order[i]->key_size = 0;
-        }
-        page.count = 0;
+        page_clear();
         if (got > 0) {
             sqlite3_bind_int64(move, 2, position);
             bare_run(move);

@@ -1,0 +1,5 @@
+CREATE TABLE IF NOT EXISTS account_balance (
+  account VARCHAR(255) NOT NULL PRIMARY KEY,
+  cents   BIGINT NOT NULL,
+  events  BIGINT NOT NULL
+);

@@ -1,0 +1,170 @@
+/*
+ * mysql_keyed URL -- the account summary: pages of 500, the accounts' rows read
+ * together once per page, folded, and written back under their message_id, with
+ * the checkpoints in the same transaction.
+ */
+#include "bare_accounts.h"
+#include "bare_mysql.h"
+
+#define CONSUMER "account-summary"
+
+struct writes {
+    struct bare_bulk update, insert, drop;
+    struct bare_text epochs, drop_epochs;
+    /* texts of the batch, until it is written */
+    char ids[BARE_BATCH][37];
+    char states[BARE_BATCH][160];
+};
+
+static struct writes writes;
+
+static void prepare(MYSQL *db)
+{
+    /* The IBAN never changes: leaving it out spares its index. */
+    bare_prepare(db, &writes.update,
+                 "UPDATE account_summary SET message_id = ?, state = ?,"
+                 " balance = ? WHERE read_model_id = ? AND message_id = ?");
+    bare_prepare(db, &writes.insert,
+                 "INSERT INTO account_summary (read_model_id, message_id,"
+                 " state, iban, balance) VALUES (?, ?, ?, ?, ?)");
+    bare_prepare(db, &writes.drop,
+                 "DELETE FROM account_summary WHERE read_model_id = ?"
+                 " AND message_id = ?");
+}
+
+static struct slice key_of(const struct account *account)
+{
+    return (struct slice){account->key, account->key_size};
+}
+
+static void read_accounts(MYSQL *db)
+{
+    static struct bare_text sql;
+    MYSQL_RES *result;
+    MYSQL_ROW row;
+    int fresh;
+
+    sql.size = 0;
+    bare_puts(&sql, "SELECT read_model_id, message_id, state FROM"
+                    " account_summary WHERE read_model_id IN (");
+    for (int i = 0; i < page.count; i++) {
+        bare_puts(&sql, i > 0 ? "," : "");
+        bare_quote(&sql, key_of(page.order[i]));
+    }
+    bare_puts(&sql, ")");
+    result = bare_rows(db, &sql);
+    while ((row = mysql_fetch_row(result)) != NULL) {
+        const unsigned long *sizes = mysql_fetch_lengths(result);
+        struct account *account = page_account(bare_cell(row, sizes, 0),
+                                               &fresh);
+
+        account_take(account, row[2]);
+        memcpy(account->message_id, row[1], 37);
+    }
+    mysql_free_result(result);
+}
+
+static void put_key(struct bare_text *sql, struct slice key, const char *end)
+{
+    bare_puts(sql, sql->rows++ > 0 ? ",('" CONSUMER "'," : "('" CONSUMER "',");
+    bare_quote(sql, key);
+    bare_puts(sql, end);
+}
+
+static void write_account(struct account *account, int at)
+{
+    struct bare_bulk *bulk;
+    int size;
+
+    if (!account->alive) {
+        if (!account->stored)
+            return;
+        bulk = &writes.drop;
+        bare_bulk_text(bulk, 0, account->key, (size_t)account->key_size);
+        bare_bulk_text(bulk, 1, account->message_id, 36);
+        bulk->rows++;
+        put_key(&writes.drop_epochs, key_of(account), ")");
+        return;
+    }
+    bare_uuid(writes.ids[at]);
+    size = account_state(account, writes.states[at]);
+    bulk = account->stored ? &writes.update : &writes.insert;
+    if (account->stored) {
+        bare_bulk_text(bulk, 0, writes.ids[at], 36);
+        bare_bulk_text(bulk, 1, writes.states[at], (size_t)size);
+        bare_bulk_int(bulk, 2, account->balance);
+        bare_bulk_text(bulk, 3, account->key, (size_t)account->key_size);
+        bare_bulk_text(bulk, 4, account->message_id, 36);
+    } else {
+        bare_bulk_text(bulk, 0, account->key, (size_t)account->key_size);
+        bare_bulk_text(bulk, 1, writes.ids[at], 36);
+        bare_bulk_text(bulk, 2, writes.states[at], (size_t)size);
+        bare_bulk_text(bulk, 3, account->iban, (size_t)account->iban_size);
+        bare_bulk_int(bulk, 4, account->balance);
+        put_key(&writes.epochs, key_of(account), ",0)");
+    }
+    bulk->rows++;
+}
+
+static void write_accounts(MYSQL *db)
+{
+    struct bare_text *epochs = &writes.epochs, *drops = &writes.drop_epochs;
+
+    epochs->size = drops->size = 0;
+    epochs->rows = drops->rows = 0;
+    bare_puts(epochs, "INSERT INTO READ_MODEL_EPOCHS (projection,"
+                      " read_model_key, epoch) VALUES ");
+    bare_puts(drops, "DELETE FROM READ_MODEL_EPOCHS WHERE (projection,"
+                     " read_model_key) IN (");
+    for (int i = 0; i < page.count; i++)
+        write_account(page.order[i], i);
+    bare_puts(drops, ")");
+    bare_bulk_run(db, &writes.drop);
+    if (drops->rows > 0)
+        bare_run(db, drops);
+    bare_bulk_run(db, &writes.update);
+    bare_bulk_run(db, &writes.insert);
+    if (epochs->rows > 0)
+        bare_run(db, epochs);
+}
+
+int main(int argc, char **argv)
+{
+    MYSQL *db;
+    int got;
+
+    if (argc != 2)
+        bare_die("usage", "mysql_keyed URL");
+    db = bare_open(argv[1]);
+    bare_mark(db);
+    prepare(db);
+    do {
+        MYSQL_RES *events = bare_page(db, CONSUMER);
+        MYSQL_ROW row;
+        int64_t position = 0;
+        int fresh;
+
+        got = (int)mysql_num_rows(events);
+        while ((row = mysql_fetch_row(events)) != NULL)
+            (void)page_account(bare_cell(row, mysql_fetch_lengths(events), 1),
+                               &fresh);
+        if (got > 0)
+            read_accounts(db);
+        mysql_data_seek(events, 0);
+        while ((row = mysql_fetch_row(events)) != NULL) {
+            position = strtoll(row[0], NULL, 10);
+            apply(page_account(bare_cell(row, mysql_fetch_lengths(events), 1),
+                               &fresh),
+                  row[2], row[4]);
+        }
+        mysql_free_result(events);
+        write_accounts(db);
+        page_clear();
+        if (got > 0)
+            bare_commit(db, CONSUMER, position);
+        else
+            bare_do(db, "ROLLBACK");
+    } while (got > 0);
+    mysql_close(db);
+    return 0;
+}
