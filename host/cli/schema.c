@@ -77,22 +77,36 @@ static enum status upgrade_schema(struct cli *cli,
     return status;
 }
 
+static void print_names(struct cli *cli, const struct names *names)
+{
+    struct buffer out = BUFFER_EMPTY;
+
+    schema_names(names, cli->json, &out);
+    fwrite(out.data, 1, out.len, cli->out);
+    buffer_free(&out);
+}
+
 enum status cli_schema(struct cli *cli, struct diag *diag)
 {
+    const char *word = cli->nargs > 0 ? cli->args[0] : "print";
     const char *dialect = cli_value(cli, "dialect");
     bool raw = cli_given(cli, "raw");
     const struct settings *settings;
     enum status status;
 
-    if (cli->nargs > 0 && strcmp(cli->args[0], "upgrade") == 0) {
+    if (strcmp(word, "print") != 0) {
         if (dialect != NULL || raw)
             return diag_set(diag, STATUS_USAGE,
-                            "schema upgrade takes no --dialect and no --raw; "
-                            "they belong to schema print");
+                            "schema %s takes no --dialect and no --raw; "
+                            "they belong to schema print",
+                            word);
         status = cli_settings(cli, &settings, diag);
         if (status != STATUS_OK)
             return status;
-        return upgrade_schema(cli, settings, diag);
+        if (strcmp(word, "upgrade") == 0)
+            return upgrade_schema(cli, settings, diag);
+        print_names(cli, &settings->names);
+        return STATUS_OK;
     }
     if (raw && dialect != NULL) /* needs no configuration */
         return print_schema(cli, dialect, NULL, diag);

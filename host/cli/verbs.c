@@ -17,7 +17,7 @@ const struct cli_option cli_global_options[] = {
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 
-static const char *const schema_words[] = {"print", "upgrade", NULL};
+static const char *const schema_words[] = {"print", "names", "upgrade", NULL};
 
 static const struct cli_option schema_options[] = {
     {.name = "dialect",
@@ -92,10 +92,11 @@ const struct cli_verb cli_verbs[] = {
      .options = no_options,
      .run = cli_check},
     {.name = "schema",
-     .arguments = "[print|upgrade]",
+     .arguments = "[print|names|upgrade]",
      .doc = "show the tables' DDL, or bring the database up to date",
-     .details = "Without a word it prints. `upgrade` applies what is missing "
-                "and says what it did; nothing is ever dropped.",
+     .details = "Without a word it prints. `names` gives what stands for the "
+                "placeholders of --raw. `upgrade` applies what is missing and "
+                "says what it did; nothing is ever dropped.",
      .options = schema_options,
      .max_args = 1,
      .words = schema_words,

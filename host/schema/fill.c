@@ -54,13 +54,12 @@ static enum status check_lengths(struct text filled, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The routine by which other programs append to an event table. */
-static void name_routine(const char *table, char out[], size_t size)
+void fill_routine(const char *table, char out[FILL_ROUTINE_MAX + 1])
 {
     if (strcmp(table, "EVENT_STORE") == 0)
-        snprintf(out, size, "moontide_append");
+        snprintf(out, FILL_ROUTINE_MAX + 1, "moontide_append");
     else
-        snprintf(out, size, "append_%s", table);
+        snprintf(out, FILL_ROUTINE_MAX + 1, "append_%s", table);
 }
 
 static enum status fill_once(struct text raw, const struct catalog_name *fill,
@@ -68,13 +67,13 @@ static enum status fill_once(struct text raw, const struct catalog_name *fill,
                              struct diag *diag)
 {
     struct catalog_name all[TABLE_COUNT + 2];
-    char routine[TABLE_NAME_MAX + 16];
+    char routine[FILL_ROUTINE_MAX + 1];
     struct buffer filled = BUFFER_EMPTY;
     enum status status;
 
-    name_routine(fill[TABLE_EVENT_STORE].value, routine, sizeof(routine));
+    fill_routine(fill[TABLE_EVENT_STORE].value, routine);
     memcpy(all, fill, TABLE_COUNT * sizeof(*all));
-    all[TABLE_COUNT] = (struct catalog_name){"append_routine", routine};
+    all[TABLE_COUNT] = (struct catalog_name){FILL_ROUTINE, routine};
     all[TABLE_COUNT + 1] = (struct catalog_name){NULL, NULL};
     status = catalog_fill(raw, all, &filled, diag);
     if (status == STATUS_OK)

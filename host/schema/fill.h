@@ -12,6 +12,13 @@
 #include "db/catalog.h"
 #include "schema/names.h"
 
+#define FILL_ROUTINE     "append_routine" /* its placeholder */
+#define FILL_ROUTINE_MAX (TABLE_NAME_MAX + 8)
+
+/** The routine by which programs in other languages append to an event table,
+ * where the database gives each table one of its own. */
+void fill_routine(const char *table, char out[FILL_ROUTINE_MAX + 1]);
+
 /** `table` is the own table that the text was filled for, NULL for the shared
  * names. */
 typedef enum status (*fill_fn)(void *arg, struct text filled, const char *table,

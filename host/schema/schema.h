@@ -39,8 +39,13 @@ enum status schema_upgrade(struct db *db, const struct schema_options *options,
                            struct buffer *report, struct diag *diag) MUST_CHECK;
 
 /** The DDL of a dialect: filled with `names`, or raw with placeholders when
- * names is NULL. Per-table scripts appear once per own table too. */
+ * names is NULL. Per-table scripts appear once per own table too. It runs as
+ * it is in the database's client, in Flyway and in Liquibase. */
 enum status schema_print(const char *dialect, const struct names *names,
                          struct buffer *out, struct diag *diag) MUST_CHECK;
+
+/** What stands for the placeholders of the raw DDL: a line PLACEHOLDER=NAME for
+ * each, or one JSON object. */
+void schema_names(const struct names *names, bool json, struct buffer *out);
 
 #endif

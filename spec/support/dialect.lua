@@ -47,6 +47,10 @@ end
 
 Sqlite.execute = Sqlite.value
 
+--- command(sql): sends one statement as it is, as a driver does and as no
+-- client that looks for the end of a statement.
+Sqlite.command = Sqlite.value
+
 --- hold(sql): another session that ran this and keeps its locks until
 -- release() is called on the result.
 function Sqlite:hold(sql)
@@ -156,6 +160,11 @@ function Postgres:value(sql)
 end
 
 Postgres.execute = Postgres.value
+
+function Postgres:command(sql)
+  local result = self.folder:exec("psql", self.url, "-XqAtb", "-v", "ON_ERROR_STOP=1", "-c", sql)
+  if result.code ~= 0 then error(("%s\n%s"):format(result.err, sql), 2) end
+end
 
 function Postgres:hold(sql)
   self.holds = (self.holds or 0) + 1
@@ -340,6 +349,10 @@ function Mysql:value(sql)
 end
 
 Mysql.execute = Mysql.value
+
+function Mysql:command(sql)
+  self:run(self.database, sql .. "\n;;;;\n", "--delimiter=;;;;")
+end
 
 function Mysql:hold(sql)
   self.holds = (self.holds or 0) + 1

@@ -1,3 +1,4 @@
+-- changeset attributes: endDelimiter:// stripComments:false runOnChange:true
 -- Appends events to one stream, for programs in any language, under the rules
 -- of the host's own append. Applied once for the shared table, as
 -- moontide_append, and as append_TABLE for each aggregate type that has a
@@ -19,6 +20,7 @@
 -- It belongs to the caller's transaction, and is one by itself where there is
 -- none. The position counter is locked until that ends: append last, and
 -- commit soon. Every refusal has SQLSTATE 45000, and the caller rolls back.
+-- ignoreLines:1
 DELIMITER //
 
 CREATE OR REPLACE PROCEDURE ${append_routine}(
@@ -326,4 +328,5 @@ BEGIN
     END IF;
 END //
 
+-- ignoreLines:1
 DELIMITER ;

@@ -1,3 +1,4 @@
+-- changeset attributes: splitStatements:false stripComments:false runOnChange:true
 -- Appends events to one stream, in the caller's transaction, for writers in
 -- any language: the rules are those of `moontide append`. Applied once for the
 -- shared table and once for each aggregate type that has its own; the first
