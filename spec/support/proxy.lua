@@ -57,20 +57,24 @@ function Proxy:has_cut()
 end
 
 --- transactions(): of all connections, in order of their ends: { statements,
--- turns }; what ran outside of one is counted to the next.
+-- turns }. A turn is what the client sends after an answer: its statements in
+-- this transaction. What runs outside of one is counted to the next.
 function Proxy:transactions()
   local list, open = {}, {}
   for _, event in ipairs(self:trace()) do
-    local one = event.connection and open[event.connection] or { statements = {}, turns = 0 }
-    if event.connection then open[event.connection] = one end
+    local connection = event.connection or 0
+    local one = open[connection] or { statements = {}, turns = {} }
+    open[connection] = one
     if event.statement then
       one.statements[#one.statements + 1] = event.statement
+      local turn = one.turns[#one.turns]
+      if turn then turn[#turn + 1] = event.statement end
       if event.statement == "COMMIT" or event.statement == "ROLLBACK" then
         list[#list + 1] = one
-        open[event.connection] = nil
+        open[connection] = nil
       end
     elseif event.turn then
-      one.turns = one.turns + 1
+      one.turns[#one.turns + 1] = {}
     end
   end
   return list
