@@ -6,6 +6,8 @@
   --cut before|after|behind   before: the statement never reaches the server;
                               after: it is done and its answer stays here;
                               behind: the answer arrives and nothing after it
+  --cut rollback              nothing is cut: PostgreSQL is asked to roll back
+                              instead, as it does by itself after an error
   --at REGEX                  the statement (default: COMMIT)
   --within REGEX              only in a transaction that ran such a statement
   --nth N                     the how many-th of them (default: the first)
@@ -103,6 +105,14 @@ class Postgres:
         if kind == b"B":
             return self.names.get(body.split(b"\0")[1], "")
         return None
+
+    @staticmethod
+    def turned(message):
+        """The message with another end of the transaction in it, or None."""
+        if message[:1] not in b"PQ" or b"COMMIT\0" not in message:
+            return None
+        body = message[5:].replace(b"COMMIT\0", b"ROLLBACK\0")
+        return message[:1] + struct.pack("!i", 4 + len(body)) + body
 
     def answered(self, piece):
         """(before, answer, rest) once the answer to COMMIT is whole, or the
@@ -236,7 +246,7 @@ class Connection:
             if text is not None and self.cuts_before(text):
                 self.server.sendall(out)
                 raise Gone
-            out += message
+            out += self.turns_back(message) or message
         self.server.sendall(out)
         answer = self.protocol.declines()
         while answer:
@@ -251,7 +261,8 @@ class Connection:
         self.proxy.trace({"connection": self.number, "turn": self.turns,
                           "statement": text})
         cut = self.proxy.cut
-        met = cut is not None and self.proxy.meets(text, self.since)
+        met = (cut is not None and cut.when != "rollback"
+               and self.proxy.meets(text, self.since))
         self.since.append(text)
         if re.match(r"(COMMIT|ROLLBACK)\b(?! TO)", text, re.IGNORECASE):
             self.since = []
@@ -260,6 +271,15 @@ class Connection:
             return True
         self.awaited = self.awaited or met
         return False
+
+    def turns_back(self, message):
+        cut = self.proxy.cut
+        if cut is None or cut.when != "rollback" or cut.done:
+            return None
+        turned = self.protocol.turned(message)
+        if turned:
+            self.proxy.happened(self)
+        return turned
 
     def from_server(self, piece):
         self.asking = False
@@ -361,7 +381,7 @@ def main():
     parser = argparse.ArgumentParser(description="A proxy that cuts.")
     parser.add_argument("dialect", choices=sorted(PROTOCOLS))
     parser.add_argument("server", metavar="HOST:PORT")
-    parser.add_argument("--cut", choices=("before", "after", "behind"))
+    parser.add_argument("--cut", choices=("before", "after", "behind", "rollback"))
     parser.add_argument("--at", default="^COMMIT$")
     parser.add_argument("--within")
     parser.add_argument("--nth", type=int, default=1)
