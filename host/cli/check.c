@@ -4,39 +4,12 @@
 #include "base/json.h"
 #include "run/application.h"
 
-static const char *field_type_word(const struct declaration_field *field)
-{
-    switch (field->type) {
-    case FIELD_TEXT:
-        return "text";
-    case FIELD_INTEGER:
-        return "integer";
-    case FIELD_DOUBLE:
-        return "double";
-    case FIELD_DECIMAL:
-        return "decimal";
-    case FIELD_BOOLEAN:
-        return "boolean";
-    case FIELD_DATE:
-        return "date";
-    case FIELD_TIME:
-        return "time";
-    case FIELD_TIMESTAMP:
-        return "timestamp";
-    case FIELD_UUID:
-        return "uuid";
-    case FIELD_ENUM:
-        return "enum";
-    case FIELD_BYTES:
-        return "bytes";
-    }
-    return "";
-}
+#include <inttypes.h>
 
 static void write_field_type(const struct declaration_field *field,
                              struct buffer *out)
 {
-    buffer_append_string(out, field_type_word(field));
+    buffer_append_string(out, declaration_field_word(field->type));
     if (field->type == FIELD_DECIMAL)
         buffer_printf(out, "(%d, %d)", field->precision, field->scale);
 }
@@ -89,6 +62,19 @@ static void write_field(struct buffer *out,
     buffer_free(&type);
 }
 
+static void write_fingerprint(struct buffer *out,
+                              const struct fingerprint *fingerprint)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    for (int p = 0; p < FINGERPRINT_PARTS; p++) {
+        json_write_key(out, &first, fingerprint_part_word(p));
+        json_write_string(out, text_of(fingerprint->part[p]));
+    }
+    buffer_append_char(out, '}');
+}
+
 static void write_declaration(struct buffer *out,
                               const struct declaration *declaration)
 {
@@ -105,6 +91,13 @@ static void write_declaration(struct buffer *out,
     buffer_printf(out, "%d", declaration->line);
     json_write_key(out, &first, "source");
     json_write_string(out, text_of(declaration->source));
+    json_write_key(out, &first, "revision");
+    buffer_printf(out, "%" PRId64, declaration->revision);
+    json_write_key(out, &first, "on_change");
+    buffer_append_string(out, declaration->rebuild_on_change ? "\"rebuild\""
+                                                             : "\"halt\"");
+    json_write_key(out, &first, "fingerprint");
+    write_fingerprint(out, &declaration->fingerprint);
     json_write_key(out, &first, "types");
     write_texts(out, declaration->types, declaration->ntypes);
     json_write_key(out, &first, "aggregates");
@@ -198,6 +191,8 @@ static void print_declaration(struct buffer *out,
     print_texts(out, "aggregates", declaration->aggregates,
                 declaration->naggregates);
     print_texts(out, "types", declaration->types, declaration->ntypes);
+    if (declaration->rebuild_on_change)
+        buffer_append_string(out, "    rebuilt when it changes\n");
     if (declaration->kind == DECLARATION_PROJECTION)
         print_fields(out, declaration);
     else if (declaration->tables_file != NULL)

@@ -278,3 +278,42 @@ enum status placeholder_rewrite(struct text sql, const char *dialect,
     }
     return status;
 }
+
+static bool at_comment(const struct scanner *scan)
+{
+    if (at_line_comment(scan))
+        return true;
+    if (peek(scan, 0) != '/' || peek(scan, 1) != '*')
+        return false;
+    /* this one is run */
+    return !scan->syntax->hash_comment || peek(scan, 2) != '!';
+}
+
+void placeholder_tokens(struct text sql, const char *dialect,
+                        struct buffer *out)
+{
+    struct scanner scan = {.syntax = syntax_of(dialect),
+                           .start = sql.data,
+                           .at = sql.data,
+                           .end = text_end(sql)};
+
+    if (scan.syntax == NULL) {
+        buffer_append_text(out, sql);
+        return;
+    }
+    while (scan.at < scan.end) {
+        const char *token = scan.at;
+        bool passed = at_comment(&scan);
+
+        if (is_space(*token)) {
+            scan.at++;
+            continue;
+        }
+        if (skip_token(&scan) != STATUS_OK)
+            scan.at = scan.end;
+        if (passed)
+            continue;
+        buffer_append(out, token, (size_t)(scan.at - token));
+        buffer_append_char(out, '\0');
+    }
+}

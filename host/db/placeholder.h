@@ -16,4 +16,10 @@ enum status placeholder_rewrite(struct text sql, const char *dialect,
                                 struct buffer *out, size_t *count,
                                 struct diag *diag) MUST_CHECK;
 
+/** Appends the tokens, each with a NUL behind it, without white space and
+ * comments: equal for texts that differ only in these. What does not end is
+ * one token; an unknown dialect gives the text as it is. */
+void placeholder_tokens(struct text sql, const char *dialect,
+                        struct buffer *out);
+
 #endif

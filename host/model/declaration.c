@@ -11,6 +11,35 @@ const char *declaration_kind_word(enum declaration_kind kind)
     return "";
 }
 
+const char *declaration_field_word(enum field_type type)
+{
+    switch (type) {
+    case FIELD_TEXT:
+        return "text";
+    case FIELD_INTEGER:
+        return "integer";
+    case FIELD_DOUBLE:
+        return "double";
+    case FIELD_DECIMAL:
+        return "decimal";
+    case FIELD_BOOLEAN:
+        return "boolean";
+    case FIELD_DATE:
+        return "date";
+    case FIELD_TIME:
+        return "time";
+    case FIELD_TIMESTAMP:
+        return "timestamp";
+    case FIELD_UUID:
+        return "uuid";
+    case FIELD_ENUM:
+        return "enum";
+    case FIELD_BYTES:
+        return "bytes";
+    }
+    return "";
+}
+
 enum db_kind declaration_field_kind(enum field_type type)
 {
     switch (type) {

@@ -6,6 +6,7 @@
 #define HOST_MODEL_DECLARATION_H
 
 #include "base/text.h"
+#include "consumer/fingerprint.h"
 #include "db/shape.h"
 #include "schema/query_table.h"
 
@@ -53,7 +54,8 @@ struct declaration {
     size_t ntypes;
     const struct text *aggregates;
     size_t naggregates;
-    bool own_key; /* a key function: keys are not the message's own */
+    bool rebuild_on_change; /* on_change = "rebuild" */
+    bool own_key;           /* a key function: keys are not the message's own */
     /* keyed projections */
     const char *table; /* query table */
     const struct declaration_field *fields;
@@ -62,11 +64,15 @@ struct declaration {
     const char *tables_file; /* path of the DDL for this dialect, or NULL */
     struct text tables_sql;  /* its content */
     bool resettable;         /* has a reset function */
+    struct fingerprint fingerprint;
     size_t index; /* place in the script's list: names it in handler calls */
 };
 
 /** Word for messages: "projection", "sql_projection". */
 const char *declaration_kind_word(enum declaration_kind kind);
+
+/** Word of moontide.types: "text", "integer" ... */
+const char *declaration_field_word(enum field_type type);
 
 /** The column kind a field is stored in. */
 enum db_kind declaration_field_kind(enum field_type type);

@@ -27,6 +27,7 @@ static enum status open_script(struct application *app, struct diag *diag)
         .app_dir = settings->app_dir,
         .scripts = settings->scripts,
         .dialect = db_url_dialect(settings->database),
+        .partitions = settings->partitions,
         .limits =
             {
                 .time_us = settings->limit_time_us,

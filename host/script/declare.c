@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "schema/names.h"
 #include "schema/query_table.h"
+#include "script/fingerprint_compute.h"
 #include "script/lua_call.h"
 #include "script/native.h"
 #include "script/require.h"
@@ -282,6 +283,19 @@ static void take_tables(const struct build *b)
     }
 }
 
+/* Without the files' sources (tests) there is no fingerprint. */
+static void take_fingerprint(const struct build *b)
+{
+    const struct fingerprint_code code = {
+        .file = take_text(b, "returned_by").data,
+        .key_field = take_text(b, "key_field").data,
+        .key = b->code->key,
+    };
+
+    if (script_state_of(b->L)->sources != NULL)
+        fingerprint_compute(b->L, b->declaration, &code, b->set);
+}
+
 static void take_declaration(struct build *b, size_t index)
 {
     struct declaration *d = &b->set->items[index];
@@ -301,6 +315,7 @@ static void take_declaration(struct build *b, size_t index)
     d->revision = take_integer(b, b->at, "revision");
     d->types = take_texts(b, "types", &d->ntypes);
     d->aggregates = take_texts(b, "aggregates", &d->naggregates);
+    d->rebuild_on_change = take_text(b, "on_change").data != NULL;
     take_handlers(b);
     b->code->key = take_function(b, "key");
     b->code->initial = take_function(b, "initial");
@@ -312,6 +327,7 @@ static void take_declaration(struct build *b, size_t index)
         take_query_table(b);
     else
         take_tables(b);
+    take_fingerprint(b);
 }
 
 /* A database may not tell upper from lower case in a table's name. */

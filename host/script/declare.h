@@ -27,6 +27,7 @@ struct declare_code {
 struct declare_set {
     struct arena *arena; /* set by the caller, who frees it */
     const char *dialect; /* set by the caller: picks texts per dialect */
+    int partitions;      /* set by the caller */
     struct declaration *items;
     struct declare_code *code; /* one per item */
     size_t count;

@@ -4,6 +4,7 @@
 #include "script/lock.h"
 #include "script/lua_call.h"
 #include "script/lua_files.h"
+#include "script/source_set.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 
 #define NAME_MAX_LEN 200
-#define SOURCE_LIMIT ((size_t)16 << 20) /* bytes of one file */
 #define HERE_CPATH   "./?.so;"
 #define LOADER_OF_C  3 /* in package.loaders */
 
@@ -29,6 +29,11 @@ static bool is_library(const char *name)
             return true;
     }
     return false;
+}
+
+static bool is_cjson(const char *name)
+{
+    return strcmp(name, "cjson") == 0 || strcmp(name, "cjson.safe") == 0;
 }
 
 static bool valid_name(const char *name, size_t len)
@@ -83,16 +88,17 @@ void require_chunk_name(const struct script_state *state, const char *path,
     (void)snprintf(out, size, "%s", name[0] == '/' ? name + 1 : name);
 }
 
-/* Finds root/rel, or root/rel with init.lua; resolved to *path. Raises when
- * the file lies outside of the folder. */
-static bool find_below(lua_State *L, const char *root, const char *rel,
-                       char path[PATH_MAX])
+enum found { FOUND_NOT, FOUND_FILE, FOUND_OUTSIDE };
+
+/* Finds root/rel, or root/rel with init.lua; resolved to *path. */
+static enum found find_below(const char *root, const char *rel,
+                             char path[PATH_MAX])
 {
     static const char *const endings[] = {".lua", "/init.lua"};
     char wanted[PATH_MAX];
 
     if (root == NULL)
-        return false;
+        return FOUND_NOT;
     for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
         int len = snprintf(wanted, sizeof(wanted), "%s/%s%s", root, rel,
                            endings[i]);
@@ -100,39 +106,60 @@ static bool find_below(lua_State *L, const char *root, const char *rel,
         if (len < 0 || (size_t)len >= sizeof(wanted) ||
             realpath(wanted, path) == NULL)
             continue;
-        if (!is_inside(path, root))
-            luaL_error(L,
-                       "require \"%s\": the file lies outside of the"
-                       " application",
-                       lua_tostring(L, 1));
-        return true;
+        return is_inside(path, root) ? FOUND_FILE : FOUND_OUTSIDE;
     }
-    return false;
+    return FOUND_NOT;
 }
 
-/* Pushes the chunk of a file of the application; false if there is none. */
-static bool push_file(lua_State *L, const char *name)
+static enum found find_file(const struct script_state *state, const char *name,
+                            char path[PATH_MAX])
 {
-    const struct script_state *state = script_state_of(L);
     char rel[NAME_MAX_LEN + 1];
-    char path[PATH_MAX];
-    char chunk[PATH_MAX];
-    struct buffer source = BUFFER_EMPTY;
-    struct diag diag;
-    enum status status;
+    enum found found;
 
     (void)snprintf(rel, sizeof(rel), "%s", name);
     for (char *c = rel; *c != '\0'; c++) {
         if (*c == '.')
             *c = '/';
     }
-    if (!find_below(L, state->scripts, rel, path) &&
-        !find_below(L, state->app_dir, rel, path))
+    found = find_below(state->scripts, rel, path);
+    return found != FOUND_NOT ? found : find_below(state->app_dir, rel, path);
+}
+
+bool require_find(const struct script_state *state, const char *name,
+                  char path[PATH_MAX])
+{
+    size_t len = strlen(name);
+
+    return len <= NAME_MAX_LEN && valid_name(name, len) && !is_library(name) &&
+           !is_cjson(name) && embedded(name) == NULL &&
+           find_file(state, name, path) == FOUND_FILE;
+}
+
+/* Pushes the chunk of a file of the application; false if there is none. */
+static bool push_file(lua_State *L, const char *name)
+{
+    const struct script_state *state = script_state_of(L);
+    char path[PATH_MAX];
+    char chunk[PATH_MAX];
+    struct buffer source = BUFFER_EMPTY;
+    struct diag diag;
+    enum found found = find_file(state, name, path);
+    enum status status;
+
+    if (found == FOUND_OUTSIDE)
+        luaL_error(L,
+                   "require \"%s\": the file lies outside of the"
+                   " application",
+                   name);
+    if (found == FOUND_NOT)
         return false;
     require_chunk_name(state, path, chunk, sizeof(chunk));
-    status = buffer_read_file(&source, path, SOURCE_LIMIT, &diag);
+    status = buffer_read_file(&source, path, REQUIRE_SOURCE_LIMIT, &diag);
     if (status == STATUS_OK)
         status = lua_call_load(L, buffer_text(&source), chunk, &diag);
+    if (status == STATUS_OK && state->sources != NULL)
+        source_set_add(state->sources, chunk, name, buffer_text(&source));
     buffer_free(&source);
     if (status != STATUS_OK)
         luaL_error(L, "require \"%s\": %s", name, diag.message);
@@ -234,6 +261,22 @@ static int not_found(lua_State *L, const char *name)
                       name, scripts, lua_tostring(L, -1), lua_tostring(L, -1));
 }
 
+/* Notes which file of the application has asked. */
+static void note_caller(lua_State *L, const char *name)
+{
+    const struct script_state *state = script_state_of(L);
+    lua_Debug info;
+
+    if (state->sources == NULL)
+        return;
+    for (int level = 1; lua_getstack(L, level, &info) != 0; level++) {
+        if (lua_getinfo(L, "S", &info) == 0 || *info.source != '@')
+            continue;
+        source_set_require(state->sources, info.source + 1, name);
+        return;
+    }
+}
+
 int require_module(lua_State *L)
 {
     struct script_state *state = script_state_of(L);
@@ -250,13 +293,14 @@ int require_module(lua_State *L)
                           "require \"%s\": a module is named by words"
                           " joined with dots, as in \"lib.money\"",
                           name);
+    note_caller(L, name);
     if (push_known(L, name))
         return 1;
     lua_settop(L, 1);
     lua_rawgeti(L, LUA_REGISTRYINDEX, state->modules_ref);
 
     file = embedded(name);
-    if (strcmp(name, "cjson") == 0 || strcmp(name, "cjson.safe") == 0) {
+    if (is_cjson(name)) {
         push_cjson(L, name);
     } else if (file != NULL) {
         if (lua_call_load(L, (struct text){file->data, file->len},

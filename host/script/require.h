@@ -8,8 +8,17 @@
 
 #include "script/state.h"
 
+#include <limits.h>
+
+#define REQUIRE_SOURCE_LIMIT ((size_t)16 << 20) /* bytes of one file */
+
 /** require(name) */
 int require_module(lua_State *L);
+
+/** The file of the application that require(name) would load; false when that
+ * is no file of it. */
+bool require_find(const struct script_state *state, const char *name,
+                  char path[PATH_MAX]);
 
 /** The name of a file in messages: its real path, relative to the
  * application ("handlers/x.lua"). */

@@ -5,6 +5,7 @@
 #include "script/declare.h"
 #include "script/handler_call.h"
 #include "script/lua_call.h"
+#include "script/source_set.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -97,6 +98,8 @@ static int step_file(lua_State *L)
         loading->bad_source = true;
         return 0;
     }
+    source_set_add(loading->script->state->sources, loading->file, NULL,
+                   loading->source);
     lua_call(L, 0, LUA_MULTRET);
     declare_file(L, loading->file, lua_gettop(L) - base);
     return 0;
@@ -198,8 +201,12 @@ enum status script_open(const struct script_options *options,
     script->set = (struct declare_set){
         .arena = &script->arena,
         .dialect = options->dialect,
+        .partitions = options->partitions,
     };
+    script->state->sources = source_set_new();
     status = load_all(script, options, diag);
+    source_set_free(script->state->sources);
+    script->state->sources = NULL;
     if (status != STATUS_OK)
         goto fail_load;
     call_options.state = script->state;

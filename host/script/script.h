@@ -24,6 +24,7 @@ struct script_options {
     const char *app_dir; /* folder of moontide.conf.lua */
     const char *scripts; /* folder of declarations, relative to app_dir */
     const char *dialect; /* picks SQL texts given per dialect */
+    int partitions;
     struct script_limits limits;
     bool jit;
     const char *const *grants; /* NULL-terminated names, or NULL */

@@ -1,8 +1,9 @@
 --- Declarations: what projection and sql_projection make of the tables that
 -- scripts give them, checked. A declaration is a table with the fields
---   kind name file line source revision aggregates (list or nil) types (sorted)
---   handlers (type -> function) key initial reset (functions or nil)
---   fields (list, sorted by name) table tables
+--   kind name file line source revision on_change aggregates (list or nil)
+--   types (sorted) handlers (type -> function) key initial reset (functions or
+--   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
+--   returned_by (file)
 -- It knows where it was made; the loader asks `collect` and `finish` which
 -- ones a file returned.
 local name, native = ...
@@ -24,6 +25,7 @@ local Declaration = {
 }
 
 local made = {} -- in the order of making
+local key_fields = setmetatable({}, { __mode = "k" }) -- key function of moontide.by -> field
 local known = setmetatable({}, { __mode = "k" }) -- declaration -> true
 
 --- Raises at the declaration, which is where the fault can be seen.
@@ -81,12 +83,12 @@ end
 
 -- What each kind takes; the keys of later versions are refused, so that
 -- nothing a script says is silently ignored.
-local COMMON = { "source", "aggregates", "revision", "key", "on" }
+local COMMON = { "source", "aggregates", "revision", "key", "on", "on_change" }
 local KEYS = {
   projection = { "fields", "initial", "table" },
   sql_projection = { "tables", "reset" },
 }
-local LATER = { "retry", "on_error", "changes", "topic", "on_change", "distribution" }
+local LATER = { "retry", "on_error", "changes", "topic", "distribution" }
 
 local function contains(list, word)
   for _, candidate in ipairs(list) do
@@ -193,6 +195,14 @@ local function check_revision(d, revision)
   return revision
 end
 
+local function check_on_change(d, on_change)
+  if on_change ~= nil and on_change ~= "rebuild" then
+    fail(d, 'on_change is %s; it is "rebuild" or left out: then a changed declaration halts the projection',
+      describe(on_change))
+  end
+  return on_change
+end
+
 local function is_identifier(value)
   return type(value) == "string" and #value <= IDENTIFIER_MAX and value:find("^[A-Za-z_][A-Za-z0-9_]*$") ~= nil
 end
@@ -291,7 +301,9 @@ local function build(d, spec)
   d.source = check_source(d, spec.source)
   d.aggregates = take_list(d, "aggregates", spec.aggregates)
   d.revision = check_revision(d, spec.revision)
+  d.on_change = check_on_change(d, spec.on_change)
   d.key = take_function(d, spec, "key")
+  d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)
   if d.kind == "projection" then
     d.initial = take_function(d, spec, "initial")
@@ -334,6 +346,12 @@ function declare.later(kind)
   end
 end
 
+--- key_of(field, key): notes which field of the payload the key function takes.
+function declare.key_of(field, key)
+  key_fields[key] = field
+  return key
+end
+
 --- is(value): whether it is a declaration.
 function declare.is(value)
   return known[value] == true
@@ -371,6 +389,7 @@ local function take(file, value, path, depth)
   if known[value] then
     if not returned[value] then
       returned[value] = true
+      value.returned_by = file
       ordered[#ordered + 1] = value
     end
     return

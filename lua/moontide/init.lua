@@ -51,14 +51,14 @@ function moontide.by(field)
   if type(field) ~= "string" or field == "" then
     error(where .. "moontide.by takes the name of a payload's field", 0)
   end
-  return function(event)
+  return declare.key_of(field, function(event)
     local payload = event.payload
     local key = type(payload) == "table" and payload[field]
     if key == nil or key == false or key == native.null then
       error(('%sthe payload of %s has no "%s" to take the key from'):format(where, tostring(event.type), field), 0)
     end
     return key
-  end
+  end)
 end
 
 local EVENT_OPTIONS = { "id", "key", "metadata", "revision", "occurred_at", "aggregate_type", "aggregate_id" }

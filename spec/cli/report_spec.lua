@@ -75,7 +75,15 @@ dialect.each(function(database)
       for _, declaration in ipairs(found.declarations) do by_name[declaration.name] = declaration end
       assert.same({ "days", "orders", "plain" }, keys(by_name))
       local orders = by_name.orders
-      assert.same({ "aggregates", "fields", "file", "kind", "line", "name", "source", "table", "types" }, keys(orders))
+      assert.same({ "aggregates", "fields", "file", "fingerprint", "kind", "line", "name", "on_change", "revision",
+        "source", "table", "types" }, keys(orders))
+      assert.equal("halt", orders.on_change)
+      assert.equal(1, orders.revision)
+      assert.same({ "code", "key", "shape", "sources" }, keys(orders.fingerprint))
+      for part, hash in pairs(orders.fingerprint) do
+        assert.matches("^[%w_.-]+$", hash)
+        assert.is_true(#hash >= 20 and #hash <= 31, part)
+      end
       assert.equal("projection", orders.kind)
       assert.equal("handlers/orders.lua", orders.file)
       assert.equal(4, orders.line)

@@ -165,8 +165,12 @@ static void every_wrong_member_is_named(void **state)
                    "projection \"p\": unknown key inital; did you mean "
                    "\"initial\"?");
     expect_refused(ON ", 7", "projection \"p\": unknown key [1]; known are "
-                             "source, aggregates, revision, key, on, fields, "
-                             "initial, table");
+                             "source, aggregates, revision, key, on, "
+                             "on_change, fields, initial, table");
+    expect_refused(ON ", on_change = 'rebuilt'",
+                   "projection \"p\": on_change is \"rebuilt\"; it is "
+                   "\"rebuild\" or left out: then a changed declaration halts "
+                   "the projection");
     expect_refused(ON ", retry = {}",
                    "projection \"p\": retry is not available in this version");
     expect_refused(ON ", source = 'event-capture'",

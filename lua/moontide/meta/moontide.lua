@@ -98,7 +98,8 @@ function Ctx:now() end
 ---@class moontide.ProjectionSpec
 ---@field source? "event-store"
 ---@field aggregates? string[] aggregate types; all when left out
----@field revision? integer raised when the handlers' meaning changes
+---@field revision? integer raised to ask for a rebuild
+---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
 ---@field key? fun(event: moontide.Event): moontide.Key, ... the message's own key when left out
 ---@field fields? table<string, moontide.Type> columns of the query table
 ---@field initial? fun(key: string): table
@@ -108,7 +109,8 @@ function Ctx:now() end
 ---@class moontide.SqlProjectionSpec
 ---@field source? "event-store"
 ---@field aggregates? string[]
----@field revision? integer
+---@field revision? integer raised to ask for a rebuild
+---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
 ---@field key? fun(event: moontide.Event): moontide.Key, ...
 ---@field tables? moontide.Sql path of a DDL file, or one per dialect
 ---@field reset? fun(ctx: moontide.Ctx) empties the tables
@@ -167,7 +169,8 @@ function moontide.permanent(message) end
 ---@field id? string
 ---@field key? string
 ---@field metadata? table
----@field revision? integer
+---@field revision? integer raised to ask for a rebuild
+---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
 ---@field occurred_at? string
 ---@field aggregate_type? string
 ---@field aggregate_id? string

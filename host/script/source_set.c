@@ -1,0 +1,275 @@
+#include "script/source_set.h"
+
+#include "base/arena.h"
+#include "base/memory.h"
+#include "script/lua_token.h"
+#include "script/require.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* The names that a file requires. */
+struct wanted {
+    const char *module;
+    struct wanted *next;
+};
+
+struct source_file {
+    const char *chunk;
+    struct text text;
+    char digest[DIGEST_LEN + 1];
+    struct wanted *wanted;
+    struct source_file *next;
+};
+
+/* What a name of require stands for. */
+struct module {
+    const char *name;
+    struct source_file *file; /* NULL: none of the application */
+    struct module *next;
+};
+
+struct source_set {
+    struct arena arena;
+    struct source_file *files;
+    struct module *modules;
+};
+
+struct source_set *source_set_new(void)
+{
+    return mem_alloc(sizeof(struct source_set));
+}
+
+void source_set_free(struct source_set *set)
+{
+    if (set == NULL)
+        return;
+    arena_free(&set->arena);
+    mem_free(set);
+}
+
+static struct source_file *find_file(const struct source_set *set,
+                                     const char *chunk)
+{
+    struct source_file *file = set->files;
+
+    while (file != NULL && strcmp(file->chunk, chunk) != 0)
+        file = file->next;
+    return file;
+}
+
+static struct module *find_module(const struct source_set *set,
+                                  const char *name)
+{
+    struct module *module = set->modules;
+
+    while (module != NULL && strcmp(module->name, name) != 0)
+        module = module->next;
+    return module;
+}
+
+static struct module *add_module(struct source_set *set, const char *name,
+                                 struct source_file *file)
+{
+    struct module *module = find_module(set, name);
+
+    if (module == NULL) {
+        module = arena_alloc_zero(&set->arena, sizeof(*module));
+        module->name = arena_string(&set->arena, text_of(name));
+        module->next = set->modules;
+        set->modules = module;
+    }
+    if (file != NULL)
+        module->file = file;
+    return module;
+}
+
+static void want(struct source_set *set, struct source_file *file,
+                 struct text module)
+{
+    struct wanted *wanted = file->wanted;
+
+    while (wanted != NULL && !text_equal(text_of(wanted->module), module))
+        wanted = wanted->next;
+    if (wanted != NULL || memchr(module.data, '\0', module.len) != NULL)
+        return;
+    wanted = arena_alloc(&set->arena, sizeof(*wanted));
+    wanted->module = arena_string(&set->arena, module);
+    wanted->next = file->wanted;
+    file->wanted = wanted;
+}
+
+static void add_token(struct digest *digest, const struct lua_token *token)
+{
+    digest_integer(digest, token->kind);
+    digest_text(digest, token->text);
+}
+
+/* Follows `require "x"` and `require("x")` through the tokens. */
+struct require_scan {
+    enum { REQUIRE_NONE, REQUIRE_NAME, REQUIRE_OPEN } seen;
+};
+
+static bool scan_token(struct require_scan *scan, const struct lua_token *token)
+{
+    bool found = scan->seen != REQUIRE_NONE && token->kind == LUA_TOKEN_STRING;
+
+    if (scan->seen == REQUIRE_NAME && lua_token_is(token, "("))
+        scan->seen = REQUIRE_OPEN;
+    else
+        scan->seen = lua_token_is(token, "require") ? REQUIRE_NAME
+                                                    : REQUIRE_NONE;
+    return found;
+}
+
+static void read_tokens(struct source_set *set, struct source_file *file)
+{
+    struct lua_lexer lexer = {.source = file->text, .line = 1};
+    struct require_scan scan = {REQUIRE_NONE};
+    struct lua_token token;
+    struct digest digest;
+
+    digest_begin(&digest);
+    for (lua_token_next(&lexer, &token); token.kind != LUA_TOKEN_END;
+         lua_token_next(&lexer, &token)) {
+        add_token(&digest, &token);
+        if (scan_token(&scan, &token))
+            want(set, file, token.text);
+    }
+    digest_end(&digest, file->digest);
+    lua_lexer_free(&lexer);
+}
+
+void source_set_add(struct source_set *set, const char *chunk,
+                    const char *module, struct text source)
+{
+    struct source_file *file = find_file(set, chunk);
+
+    if (file == NULL) {
+        file = arena_alloc_zero(&set->arena, sizeof(*file));
+        file->chunk = arena_string(&set->arena, text_of(chunk));
+        file->text = arena_copy(&set->arena, source);
+        file->next = set->files;
+        set->files = file;
+        read_tokens(set, file);
+    }
+    if (module != NULL)
+        (void)add_module(set, module, file);
+}
+
+void source_set_require(struct source_set *set, const char *chunk,
+                        const char *module)
+{
+    struct source_file *file = find_file(set, chunk);
+
+    if (file != NULL)
+        want(set, file, text_of(module));
+}
+
+struct text source_set_text(const struct source_set *set, const char *chunk)
+{
+    const struct source_file *file = find_file(set, chunk);
+
+    return file != NULL ? file->text : TEXT_NONE;
+}
+
+/* --- a file with all that it requires
+ * -------------------------------------------------- */
+
+/* The module's record; a file that nobody has required yet is read. */
+static const struct module *module_of(struct source_set *set,
+                                      const struct script_state *state,
+                                      const char *name)
+{
+    const struct module *module = find_module(set, name);
+    struct buffer source = BUFFER_EMPTY;
+    char path[PATH_MAX], chunk[PATH_MAX];
+
+    if (module != NULL)
+        return module;
+    if (require_find(state, name, path)) {
+        require_chunk_name(state, path, chunk, sizeof(chunk));
+        if (buffer_read_file(&source, path, REQUIRE_SOURCE_LIMIT, NULL) ==
+            STATUS_OK)
+            source_set_add(set, chunk, name, buffer_text(&source));
+        buffer_free(&source);
+    }
+    return add_module(set, name, NULL);
+}
+
+struct reached {
+    const struct module **modules; /* that have a file */
+    size_t count, capacity;
+};
+
+static bool is_reached(const struct reached *reached,
+                       const struct module *module)
+{
+    for (size_t i = 0; i < reached->count; i++)
+        if (reached->modules[i] == module)
+            return true;
+    return false;
+}
+
+static void reach(struct source_set *set, const struct script_state *state,
+                  const struct source_file *file, struct reached *reached)
+{
+    for (const struct wanted *wanted = file->wanted; wanted != NULL;
+         wanted = wanted->next) {
+        const struct module *module = module_of(set, state, wanted->module);
+
+        if (module->file == NULL || is_reached(reached, module))
+            continue;
+        if (reached->count == reached->capacity) {
+            reached->capacity = 2 * reached->count + 16;
+            reached->modules = mem_grow(reached->modules, reached->capacity,
+                                        sizeof(struct module *));
+        }
+        reached->modules[reached->count++] = module;
+    }
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    return strcmp((*(const struct module *const *)a)->name,
+                  (*(const struct module *const *)b)->name);
+}
+
+void source_set_digest(struct source_set *set, const struct script_state *state,
+                       const char *chunk, char out[DIGEST_LEN + 1])
+{
+    const struct source_file *file = find_file(set, chunk);
+    struct reached reached = {.count = 0};
+    struct digest digest;
+
+    digest_begin(&digest);
+    if (file != NULL) {
+        digest_text(&digest, text_of(file->digest));
+        reach(set, state, file, &reached);
+    }
+    for (size_t i = 0; i < reached.count; i++)
+        reach(set, state, reached.modules[i]->file, &reached);
+    if (reached.count > 0)
+        qsort(reached.modules, reached.count, sizeof(struct module *),
+              compare_modules);
+    for (size_t i = 0; i < reached.count; i++) {
+        digest_text(&digest, text_of(reached.modules[i]->name));
+        digest_text(&digest, text_of(reached.modules[i]->file->digest));
+    }
+    digest_end(&digest, out);
+    mem_free(reached.modules);
+}
+
+void source_set_tokens(struct digest *digest, struct text source, size_t from,
+                       size_t to)
+{
+    struct lua_lexer lexer = {.source = source, .line = 1};
+    struct lua_token token;
+
+    for (lua_token_next(&lexer, &token);
+         token.kind != LUA_TOKEN_END && token.from < to;
+         lua_token_next(&lexer, &token))
+        if (token.from >= from)
+            add_token(digest, &token);
+    lua_lexer_free(&lexer);
+}
