@@ -57,6 +57,15 @@ struct applier_ops {
     void (*end)(void *self);
 };
 
+/** Whether a refused statement is the doing of some unit, and not of the
+ * database or of another process. */
+static inline bool applier_is_fault(enum status status)
+{
+    return status == STATUS_UNIQUE || status == STATUS_PERMANENT ||
+           status == STATUS_INVALID || status == STATUS_LIMIT ||
+           status == STATUS_FAILED;
+}
+
 struct applier {
     const struct applier_ops *ops;
     void *self;

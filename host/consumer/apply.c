@@ -2,8 +2,6 @@
 
 #include "base/hash.h"
 
-#include <assert.h>
-
 /* Units that a page may have for each of its messages, on average, before it
  * is cut short. */
 #define UNITS_PER_MESSAGE 4
@@ -18,6 +16,7 @@ enum status apply_begin(struct consumer *c, bool *run,
     enum status status;
 
     *run = false;
+    c->ended = NULL;
     status = db_begin(env->db, diag);
     if (status != STATUS_OK)
         return status;
@@ -211,14 +210,14 @@ static bool any_halted(const struct consumer *c)
 
 /* Everything of the page but begin and the end of the transaction. */
 static enum status page_run(struct consumer *c, const struct poll *poll,
-                            const struct checkpoint_lock *lock, bool careful,
-                            const struct failure *refused, bool *repeat,
+                            const struct checkpoint_lock *lock,
+                            const struct apply_search *search, bool *repeat,
                             int64_t *through, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     const struct apply_run run = {
-        .careful = careful,
-        .refused = refused,
+        .careful = search->careful,
+        .refused = search->refused,
         .fails = page_unit_fails,
         .waits = page_unit_waits,
     };
@@ -274,9 +273,7 @@ static void page_committed(struct consumer *c, const struct poll *poll,
 enum status apply_page(struct consumer *c, const struct poll *poll,
                        struct diag *diag)
 {
-    struct failure failure;
-    const struct failure *refused = NULL;
-    bool careful = false;
+    struct apply_search search = {.careful = false};
 
     for (;;) {
         struct checkpoint_lock lock = {.epoch = 0};
@@ -286,33 +283,20 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
 
         if (status != STATUS_OK || !run)
             return status;
-        status = page_run(c, poll, &lock, careful, refused, &repeat, &through,
-                          diag);
+        status = page_run(c, poll, &lock, &search, &repeat, &through, diag);
         if (status == STATUS_OK && !repeat) {
             poll_announce(c, poll, through);
-            status = apply_commit(c, careful, diag);
+            status = apply_commit(c, search.careful, diag);
         }
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             page_committed(c, poll, through);
             return STATUS_OK;
         }
-        db_rollback(c->env->db);
-        c->row.state = CONSUMER_RUNNING;
-        c->row.halt_reason = HALT_NONE;
-        if (status != STATUS_OK && (!apply_is_fault(status) || refused != NULL))
-            return status;
-        if (!careful) {
-            careful = true;
-            continue;
-        }
-        /* each unit was good alone, so it is the commit that refused */
-        assert(!repeat);
-        if (c->page.count > 1) {
+        status = apply_search_on(c, &search, status, c->page.count <= 1, diag);
+        if (search.split)
             c->singly = c->page.count;
-            return STATUS_OK;
-        }
-        apply_refused(c, -1, diag, &failure);
-        refused = &failure;
+        if (status != STATUS_OK || search.split)
+            return status;
     }
 }

@@ -59,13 +59,20 @@ enum status apply_units(struct consumer *consumer, const struct apply_run *run,
 enum status apply_commit(struct consumer *consumer, bool careful,
                          struct diag *diag) MUST_CHECK;
 
-/** Whether a refused statement is the doing of some unit, and not of the
- * database or of another process. */
-bool apply_is_fault(enum status status);
+/** How far the search for what is refused has come; all zero at first. */
+struct apply_search {
+    bool careful;                  /* unit by unit now */
+    bool split;                    /* good one by one, refused together */
+    const struct failure *refused; /* see struct apply_run */
+    struct failure failure;        /* that one */
+};
 
-/** Why a refused statement (by its tag) or commit (tag -1) fails a unit. */
-void apply_refused(struct consumer *consumer, int64_t tag,
-                   const struct diag *diag, struct failure *failure);
+/** After an attempt that did not commit: rolls back, and says how to go on.
+ * `status` is what it gave, and comes back when there is nothing left to try.
+ * `single`: it was about one message, so there is nothing to split. */
+enum status apply_search_on(struct consumer *consumer,
+                            struct apply_search *search, enum status status,
+                            bool single, const struct diag *diag) MUST_CHECK;
 
 /** Adds a unit to the batch. */
 void apply_unit_add(struct consumer *consumer, const struct unit *unit);

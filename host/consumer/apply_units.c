@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
+
 /* --- the batch ------------------------------------------------------------ */
 
 void apply_unit_add(struct consumer *c, const struct unit *unit)
@@ -64,15 +66,9 @@ void apply_entries_told(struct consumer *c)
 
 /* --- units: all at once, or one by one ------------------------------------ */
 
-bool apply_is_fault(enum status status)
-{
-    return status == STATUS_UNIQUE || status == STATUS_PERMANENT ||
-           status == STATUS_INVALID || status == STATUS_LIMIT ||
-           status == STATUS_FAILED;
-}
-
-void apply_refused(struct consumer *c, int64_t tag, const struct diag *diag,
-                   struct failure *failure)
+/* Why a refused statement (by its tag) or commit (tag -1) fails a unit. */
+static void refused_because(struct consumer *c, int64_t tag,
+                            const struct diag *diag, struct failure *failure)
 {
     const char *where = tag >= 0 ? c->applier.ops->where(c->applier.self, tag)
                                  : "";
@@ -135,7 +131,7 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
     }
     if (status == STATUS_OK)
         status = ops->finish(self, c->env->db, &failure, diag);
-    if (apply_is_fault(status)) {
+    if (applier_is_fault(status)) {
         *repeat = true; /* some unit's doing: find out which */
         return STATUS_OK;
     }
@@ -196,9 +192,9 @@ static enum status run_alone(struct consumer *c, size_t unit,
         if (status == STATUS_OK)
             status = flush_in_time(c, &tag, diag);
     }
-    if (apply_is_fault(status)) {
+    if (applier_is_fault(status)) {
         if (!told)
-            apply_refused(c, tag, diag, failure);
+            refused_because(c, tag, diag, failure);
         *verdict = APPLY_FAILED;
         status = STATUS_OK;
     }
@@ -208,7 +204,39 @@ static enum status run_alone(struct consumer *c, size_t unit,
     if (*verdict == APPLY_DONE)
         return db_release_to_depth(db, outside, diag);
     *verdict = APPLY_FAILED;
-    return db_rollback_to_depth(db, outside, diag);
+    status = db_rollback_to_depth(db, outside, diag);
+    if (applier_is_fault(status))
+        c->ended = apply_keep_failure(c, failure);
+    return status;
+}
+
+enum status apply_search_on(struct consumer *c, struct apply_search *search,
+                            enum status status, bool single,
+                            const struct diag *diag)
+{
+    db_rollback(c->env->db);
+    c->row.state = CONSUMER_RUNNING;
+    c->row.halt_reason = HALT_NONE;
+    if (status != STATUS_OK &&
+        (!applier_is_fault(status) || search->refused != NULL))
+        return status;
+    if (!search->careful) {
+        search->careful = true;
+        return STATUS_OK;
+    }
+    /* only a batch as a whole asks for a repetition */
+    assert(status != STATUS_OK);
+    /* each unit was good alone, so it is the commit that refused; or one of
+     * them has taken its neighbours along */
+    search->split = !single;
+    if (!single)
+        return STATUS_OK;
+    if (c->ended != NULL)
+        search->failure = *c->ended;
+    else
+        refused_because(c, -1, diag, &search->failure);
+    search->refused = &search->failure;
+    return STATUS_OK;
 }
 
 enum status apply_units(struct consumer *c, const struct apply_run *run,

@@ -54,6 +54,9 @@ struct consumer {
     struct undelivered_keys held;
     struct skips skips;
     struct arena arena;
+    /* why the handler failed whose statement ended the transaction under way;
+     * NULL unless one did */
+    const struct failure *ended;
 
     int64_t applied; /* since the opening: messages passed, and retried well */
     int64_t retried; /* position of the last one without keys among these */

@@ -3,8 +3,6 @@
 #include "base/hash.h"
 #include "consumer/apply.h"
 
-#include <assert.h>
-
 /* A row under retry, and what became of its units. A row whose keys were not
  * known has a unit for each key that can be told now. */
 struct attempt {
@@ -175,13 +173,12 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
 }
 
 static enum status batch_run(struct consumer *c, struct batch *batch,
-                             size_t limit, bool careful,
-                             const struct failure *refused, bool *repeat,
-                             struct diag *diag)
+                             size_t limit, const struct apply_search *search,
+                             bool *repeat, struct diag *diag)
 {
     const struct apply_run run = {
-        .careful = careful,
-        .refused = refused,
+        .careful = search->careful,
+        .refused = search->refused,
         .done = unit_done,
         .fails = unit_fails,
         .waits = unit_waits,
@@ -242,10 +239,8 @@ static void batch_committed(struct consumer *c, const struct batch *batch)
 
 enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
 {
-    struct failure failure;
-    const struct failure *refused = NULL;
+    struct apply_search search = {.careful = false};
     size_t limit = c->env->batch;
-    bool careful = false;
 
     *worked = false;
     for (;;) {
@@ -256,30 +251,19 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
 
         if (status != STATUS_OK || !run)
             return status;
-        status = batch_run(c, &batch, limit, careful, refused, &repeat, diag);
+        status = batch_run(c, &batch, limit, &search, &repeat, diag);
         if (status == STATUS_OK && !repeat)
-            status = apply_commit(c, careful, diag);
+            status = apply_commit(c, search.careful, diag);
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             *worked = batch.count > 0;
             batch_committed(c, &batch);
             return STATUS_OK;
         }
-        db_rollback(c->env->db);
-        c->row.state = CONSUMER_RUNNING;
-        c->row.halt_reason = HALT_NONE;
-        if (status != STATUS_OK && (!apply_is_fault(status) || refused != NULL))
+        status = apply_search_on(c, &search, status, limit == 1, diag);
+        if (status != STATUS_OK)
             return status;
-        if (!careful) {
-            careful = true;
-            continue;
-        }
-        /* each was good alone, so it is the commit that refused: one by one */
-        assert(!repeat);
-        if (limit == 1) {
-            apply_refused(c, -1, diag, &failure);
-            refused = &failure;
-        }
-        limit = 1;
+        if (search.split)
+            limit = 1;
     }
 }

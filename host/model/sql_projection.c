@@ -80,7 +80,10 @@ static enum status sql_projection_apply(void *self, struct db *db, size_t unit,
     status = db_rollback_to_depth(db, outside, diag);
     if (status == STATUS_OK)
         *verdict = APPLY_FAILED;
-    return status;
+    if (!applier_is_fault(status))
+        return status;
+    *verdict = APPLY_STUCK; /* its statement has ended the transaction */
+    return STATUS_OK;
 }
 
 static enum status sql_projection_finish(void *self, struct db *db,

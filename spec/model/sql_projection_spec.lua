@@ -185,6 +185,32 @@ dialect.each(function(database)
       assert.same({ k = "1" }, notes())
     end)
 
+    for _, call in ipairs {
+      'execute "INSERT OR ROLLBACK INTO steps (what) VALUES (NULL)"',
+      'update "INSERT OR ROLLBACK INTO steps (what) VALUES (NULL)"',
+      'upsert("notes", { key = "end" }, { n = 1 })',
+    } do
+      it("lets a statement that ends the whole transaction fail its message, with its line: " .. call, function()
+        start(([[
+          ["spec.Put"] = function(event, ctx)
+            ctx:upsert("notes", { key = "all" }, { n = moontide.add(1) })
+            if event.payload.bad then
+              ctx:%s
+            end
+          end,]]):format(call))
+        rig:query [[CREATE TRIGGER ends BEFORE INSERT ON notes WHEN new.key = 'end' BEGIN
+          SELECT RAISE(ROLLBACK, 'NOT NULL, either'); END]]
+        rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", { bad = true } }, { "C", "spec.Put", {} } }
+        for _ = 1, 2 do -- when it is read, and when it is tried again
+          rig:run()
+          assert.same({ all = "1" }, notes())
+          assert.same({ "2 B HALTED" }, rig:waiting())
+          assert.matches("^sql: handlers/spec.lua:7: .*NOT NULL", rig:undelivered()[1].reason)
+          rig:reopen()
+        end
+      end)
+    end
+
     it("fails the message whose handler swallows an SQL error with pcall", function()
       start [[
         ["spec.Put"] = function(event, ctx)
