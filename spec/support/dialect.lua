@@ -50,6 +50,7 @@ Sqlite.execute = Sqlite.value
 --- command(sql): sends one statement as it is, as a driver does and as no
 -- client that looks for the end of a statement.
 Sqlite.command = Sqlite.value
+Sqlite.client = Sqlite.value
 
 --- hold(sql): another session that ran this and keeps its locks until
 -- release() is called on the result.
@@ -160,6 +161,8 @@ function Postgres:value(sql)
 end
 
 Postgres.execute = Postgres.value
+
+Postgres.client = Postgres.value
 
 function Postgres:command(sql)
   local result = self.folder:exec("psql", self.url, "-XqAtb", "-v", "ON_ERROR_STOP=1", "-c", sql)
@@ -349,6 +352,11 @@ function Mysql:value(sql)
 end
 
 Mysql.execute = Mysql.value
+
+--- client(sql): in the server's own mode, as a person with the client does.
+function Mysql:client(sql)
+  self:run(self.database, sql, "--init-command=SET sql_mode = DEFAULT", "--comments")
+end
 
 function Mysql:command(sql)
   self:run(self.database, sql .. "\n;;;;\n", "--delimiter=;;;;")

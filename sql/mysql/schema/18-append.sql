@@ -62,10 +62,13 @@ BEGIN
         WHEN NOT COALESCE(JSON_VALID(events), 0) THEN
             CONCAT('events is not valid JSON, or nested more than 30 levels',
                    ' deep, which this server cannot read')
-        -- what the server's own check lets through: "1." and unknown escapes
-        WHEN events NOT REGEXP CONCAT('^(?>[^".]++|[.](?=[0-9])|"(?>[^"', CHAR(92),
-             CHAR(92), ']++|', CHAR(92), CHAR(92), '["', CHAR(92), CHAR(92),
-             '/bfnrtu])*+")*+$') THEN
+        -- What the server's own check lets through: "1.", "1e", "-", unknown
+        -- escapes, halves of surrogate pairs. ~ stands for a backslash, which
+        -- is a letter or an escape by the mode of the session.
+        WHEN events NOT REGEXP REPLACE(CONCAT(
+             '^(?>[^".eE-]++|[.-](?=[0-9])|(?<![0-9])e|[eE](?=[+-]?[0-9])',
+             '|"(?>[^"~~]++|~~["~~/bfnrt]|~~u(?![dD][89a-fA-F])',
+             '|~~u[dD][89abAB]..~~u[dD][c-fC-F])*+")*+$'), '~', CHAR(92)) THEN
             'events has a number or an escape that is not valid JSON'
         WHEN JSON_TYPE(events) <> 'ARRAY' THEN
             'events is not a JSON array'
@@ -203,9 +206,9 @@ BEGIN
                                     REGEXP_SUBSTR(SUBSTR(e.occurred_at, 13),
                                                   '^[0-9:.]+'))
                              AS DATETIME(6))
-                        - INTERVAL COALESCE(TIME_TO_SEC(REGEXP_SUBSTR(
+                        - INTERVAL COALESCE(TIME_TO_SEC(NULLIF(REGEXP_SUBSTR(
                               e.occurred_at,
-                              '[+-][0-9]{2}:[0-9]{2}(?="$)')), 0) SECOND))
+                              '[+-][0-9]{2}:[0-9]{2}(?="$)'), '')), 0) SECOND))
             OR b.id IS NOT NULL AND NOT (
                 b.type = e.type AND b.revision = e.revision
                 AND b.payload = e.payload COLLATE utf8mb4_nopad_bin
@@ -278,16 +281,17 @@ BEGIN
                                                   SUBSTR(j.occurred_at, 13),
                                                   '^[0-9:.]+'))
                                        AS DATETIME(6))
-                                  - INTERVAL COALESCE(TIME_TO_SEC(
+                                  - INTERVAL COALESCE(TIME_TO_SEC(NULLIF(
                                         REGEXP_SUBSTR(j.occurred_at,
-                                            '[+-][0-9]{2}:[0-9]{2}(?="$)')),
-                                        0) SECOND) AS occurred_at,
+                                            '[+-][0-9]{2}:[0-9]{2}(?="$)'),
+                                        '')), 0) SECOND) AS occurred_at,
                                ROW_NUMBER() OVER (
                                    PARTITION BY COALESCE(LOWER(j.id), j.n)
                                    ORDER BY j.n) AS nth
                           FROM JSON_TABLE(events, '$[*]' COLUMNS (
                                    n FOR ORDINALITY,
-                                   type LONGTEXT PATH '$.type',
+                                   type LONGTEXT CHARACTER SET utf8mb4
+                                       COLLATE utf8mb4_nopad_bin PATH '$.type',
                                    payload JSON PATH '$.payload',
                                    metadata JSON PATH '$.metadata',
                                    id LONGTEXT CHARACTER SET utf8mb4

@@ -48,6 +48,7 @@ DECLARE
     revision    integer;
     payload     json;
     about       json;
+    document    text;
     happened_at timestamptz;
     stored      ${event_store_table}%ROWTYPE;
     differs     text;
@@ -119,6 +120,27 @@ BEGIN
             RAISE EXCEPTION 'event %: metadata is not a JSON object', number
                 USING ERRCODE = '22023';
         END IF;
+        -- What the server's own check lets through and no host reads.
+        FOREACH document IN ARRAY ARRAY[payload::text, about::text] LOOP
+            IF document ~* '\\ud[89a-f]' AND document !~*
+               '^([^\\]|\\[^u]|\\u(?!d[89a-f])|\\ud[89ab]..\\ud[c-f]..)*$'
+            THEN
+                RAISE EXCEPTION 'event %: not valid JSON: a string has half of '
+                    'a surrogate pair', number USING ERRCODE = '22023';
+            END IF;
+            IF length(translate(document, '[{', '')) < length(document) - 512
+               AND (SELECT max(d.depth) FROM (
+                        SELECT sum(CASE WHEN b.sign IN ('[', '{') THEN 1
+                                        ELSE -1 END) OVER (ORDER BY b.n)
+                          FROM string_to_table(regexp_replace(document,
+                                   '"(\\.|[^"\\])*"|[^][{}]+', '', 'g'), NULL)
+                               WITH ORDINALITY AS b (sign, n)) AS d (depth))
+                   > 512
+            THEN
+                RAISE EXCEPTION 'event %: JSON nests at most 512 levels', number
+                    USING ERRCODE = '22023';
+            END IF;
+        END LOOP;
         revision := coalesce(revisions[number], 0);
         IF revision < 0 THEN
             RAISE EXCEPTION 'event %: revision is below 0', number
