@@ -97,6 +97,23 @@ void *arena_alloc_zero(struct arena *arena, size_t size)
     return memset(arena_alloc(arena, size), 0, size);
 }
 
+void *arena_grow(struct arena *arena, void *items, size_t count, size_t size)
+{
+    size_t bytes;
+    void *bigger;
+
+    /* full whenever the count is a power of two: then its room doubles */
+    if (items != NULL && (count & (count - 1)) != 0)
+        return items;
+    if (__builtin_mul_overflow(count == 0 ? 1 : count, size, &bytes) ||
+        __builtin_mul_overflow(bytes, count == 0 ? 1 : 2, &bytes))
+        bytes = SIZE_MAX;
+    bigger = arena_alloc_zero(arena, bytes);
+    if (items != NULL)
+        memcpy(bigger, items, count * size);
+    return bigger;
+}
+
 struct text arena_copy(struct arena *arena, struct text text)
 {
     char *copy;

@@ -20,6 +20,10 @@ struct arena {
 
 void *arena_alloc(struct arena *arena, size_t size); /* aligned, not zeroed */
 void *arena_alloc_zero(struct arena *arena, size_t size);
+/** Room for one more item of `size` bytes behind the `count` there are in
+ * `items`, which this function made (NULL: none). They may move; the place for
+ * a new one is zero. */
+void *arena_grow(struct arena *arena, void *items, size_t count, size_t size);
 /** Both add a NUL, and keep TEXT_NONE what it is (NULL). */
 struct text arena_copy(struct arena *arena, struct text text);
 const char *arena_string(struct arena *arena, struct text text);

@@ -1,6 +1,6 @@
 #include "db/mysql_session.h"
 
-#include "db/driver_bulk.h"
+#include "db/driver_shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,22 +64,6 @@ static bool is_long(const struct db_shape_column *column)
            column->kind == DB_KIND_OTHER;
 }
 
-static void print_primary_key(const struct db_shape *shape, struct buffer *out)
-{
-    bool first = true;
-
-    for (size_t i = 0; i < shape->ncolumns; i++) {
-        if (!shape->columns[i].primary)
-            continue;
-        buffer_printf(out, "%s\"%s\"", first ? ",\n    PRIMARY KEY (" : ", ",
-                      shape->columns[i].name);
-        first = false;
-    }
-    if (!first)
-        buffer_append_char(out, ')');
-}
-
-/* A unique index of a long column covers all of it, by its hash. */
 static void print_index(const struct db_shape *shape,
                         const struct db_shape_column *column,
                         struct buffer *out)
@@ -105,7 +89,7 @@ void mysql_shape_print(const struct db_shape *shape, struct buffer *out)
         if (column->not_null || column->primary)
             buffer_append_string(out, " NOT NULL");
     }
-    print_primary_key(shape, out);
+    driver_shape_print_key(shape, out);
     for (size_t i = 0; i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
 
@@ -117,13 +101,12 @@ void mysql_shape_print(const struct db_shape *shape, struct buffer *out)
 
 static enum status check(const struct db_shape *shape, struct diag *diag)
 {
-    enum status status = driver_bulk_check_name(shape->name, diag);
+    enum status status = driver_shape_check_names(shape, diag);
 
     for (size_t i = 0; status == STATUS_OK && i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
 
-        status = driver_bulk_check_name(column->name, diag);
-        if (status == STATUS_OK && column->kind == DB_KIND_DECIMAL &&
+        if (column->kind == DB_KIND_DECIMAL &&
             (column->precision > DECIMAL_DIGITS ||
              column->scale > DECIMAL_SCALE))
             status = diag_set(
@@ -139,18 +122,12 @@ static enum status check(const struct db_shape *shape, struct diag *diag)
 enum status mysql_shape_create(struct db_session *session,
                                const struct db_shape *shape, struct diag *diag)
 {
-    struct buffer script = BUFFER_EMPTY;
     enum status status = check(shape, diag);
 
     if (status != STATUS_OK)
         return status;
-    mysql_shape_print(shape, &script);
-    status = mysql_statement_script(session, buffer_text(&script), DB_HOST,
-                                    diag);
-    buffer_free(&script);
-    if (status != STATUS_OK)
-        (void)diag_wrap(diag, "table %s", shape->name);
-    return status;
+    return driver_shape_create(session, shape, mysql_shape_print,
+                               mysql_statement_script, diag);
 }
 
 /* --- and back ------------------------------------------------------------- */
@@ -264,129 +241,44 @@ static void take_column(struct db_rows *rows, struct arena *arena,
     buffer_free(&declared);
 }
 
-static enum status open_query(struct db_session *session, const char *query,
-                              const char *name, struct db_rows **rows,
-                              struct diag *diag)
-{
-    struct db_sql sql = db_sql_make(text_of(query), DB_HOST);
-    struct db_value param = db_string(name);
+#define COLUMNS                                                                \
+    "SELECT column_name, column_type, data_type, character_maximum_length,"    \
+    " numeric_precision, numeric_scale, datetime_precision,"                   \
+    " collation_name, is_nullable, column_key"                                 \
+    " FROM information_schema.columns"                                         \
+    " WHERE table_schema = DATABASE() AND table_name = ?1"                     \
+    " AND BINARY table_name = ?1 ORDER BY ordinal_position"
 
-    return mysql_rows_query(session, &sql, &param, 1, rows, diag);
-}
-
-static enum status count_columns(struct db_session *session, const char *name,
-                                 size_t *count, struct diag *diag)
-{
-    struct db_rows *rows;
-    enum status status;
-    bool more;
-
-    *count = 0;
-    status = open_query(session,
-                        "SELECT count(*) FROM information_schema.columns"
-                        " WHERE table_schema = DATABASE() AND table_name = ?1"
-                        " AND BINARY table_name = ?1",
-                        name, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = mysql_rows_next(rows, &more, diag);
-    if (status == STATUS_OK && more)
-        *count = (size_t)mysql_rows_get_int64(rows, 0);
-    mysql_rows_close(rows);
-    return status;
-}
-
-static enum status read_columns(struct db_session *session, const char *name,
-                                struct arena *arena,
-                                struct db_shape_column *columns, size_t *count,
-                                struct diag *diag)
-{
-    size_t room = *count;
-    struct db_rows *rows;
-    enum status status;
-    bool more = true;
-
-    *count = 0;
-    status = open_query(
-        session,
-        "SELECT column_name, column_type, data_type, character_maximum_length,"
-        " numeric_precision, numeric_scale, datetime_precision,"
-        " collation_name, is_nullable, column_key"
-        " FROM information_schema.columns"
-        " WHERE table_schema = DATABASE() AND table_name = ?1"
-        " AND BINARY table_name = ?1 ORDER BY ordinal_position",
-        name, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    while (*count < room) {
-        status = mysql_rows_next(rows, &more, diag);
-        if (status != STATUS_OK || !more)
-            break;
-        take_column(rows, arena, &columns[*count]);
-        ++*count;
-    }
-    mysql_rows_close(rows);
-    return status;
-}
-
-/* One row per index of a single column. A unique one of a prefix is refused
- * by the server or covers the whole value. */
-static enum status read_indexes(struct db_session *session, const char *name,
-                                struct db_shape_column *columns, size_t count,
-                                struct diag *diag)
-{
-    struct db_rows *rows;
-    enum status status;
-    bool more;
-
-    status = open_query(session,
-                        "SELECT min(column_name), max(non_unique),"
-                        " max(sub_part) IS NOT NULL"
-                        " FROM information_schema.statistics"
-                        " WHERE table_schema = DATABASE() AND table_name = ?1"
-                        " AND BINARY table_name = ?1"
-                        " AND index_name <> 'PRIMARY'"
-                        " GROUP BY index_name HAVING count(*) = 1",
-                        name, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    while ((status = mysql_rows_next(rows, &more, diag)) == STATUS_OK && more) {
-        struct text indexed = mysql_rows_get_text(rows, 0);
-        bool unique = !mysql_rows_get_bool(rows, 1) &&
-                      !mysql_rows_get_bool(rows, 2);
-
-        for (size_t i = 0; i < count; i++) {
-            if (!text_equal(text_of(columns[i].name), indexed))
-                continue;
-            columns[i].indexed = true;
-            columns[i].unique = columns[i].unique || unique;
-        }
-    }
-    mysql_rows_close(rows);
-    return status;
-}
+/* A unique index of a prefix is refused by the server or covers the whole
+ * value. */
+#define INDEXES                                                                \
+    "SELECT min(column_name), max(non_unique) = 0 AND max(sub_part) IS NULL"   \
+    " FROM information_schema.statistics"                                      \
+    " WHERE table_schema = DATABASE() AND table_name = ?1"                     \
+    " AND BINARY table_name = ?1 AND index_name <> 'PRIMARY'"                  \
+    " GROUP BY index_name HAVING count(*) = 1"
 
 enum status mysql_shape_describe(struct db_session *session, const char *name,
                                  struct arena *arena, struct db_shape *shape,
                                  bool *exists, struct diag *diag)
 {
-    struct db_shape_column *columns;
+    struct driver_shape table = {
+        .session = session,
+        .query = mysql_rows_query,
+        .table = text_of(name),
+        .arena = arena,
+    };
     enum status status;
-    size_t count;
 
     *exists = false;
     *shape = (struct db_shape){.name = arena_string(arena, text_of(name))};
-    status = count_columns(session, name, &count, diag);
-    if (status != STATUS_OK || count == 0)
+    status = driver_shape_columns(&table, COLUMNS, take_column, diag);
+    if (status == STATUS_OK && table.count > 0)
+        status = driver_shape_indexes(&table, INDEXES, diag);
+    if (status != STATUS_OK || table.count == 0)
         return status;
-    columns = arena_alloc_zero(arena, count * sizeof(*columns));
-    status = read_columns(session, name, arena, columns, &count, diag);
-    if (status == STATUS_OK)
-        status = read_indexes(session, name, columns, count, diag);
-    if (status != STATUS_OK)
-        return status;
-    shape->columns = columns;
-    shape->ncolumns = count;
+    shape->columns = table.columns;
+    shape->ncolumns = table.count;
     *exists = true;
     return STATUS_OK;
 }

@@ -1,7 +1,6 @@
 #include "db/postgres.h"
 
-#include "base/memory.h"
-#include "db/driver_bulk.h"
+#include "db/driver_shape.h"
 
 #include <stdlib.h>
 
@@ -108,33 +107,18 @@ void postgres_shape_print(const struct db_shape *shape, struct buffer *out)
     }
 }
 
-static enum status check(const struct db_shape *shape, struct diag *diag)
-{
-    enum status status = driver_bulk_check_name(shape->name, diag);
-
-    for (size_t i = 0; status == STATUS_OK && i < shape->ncolumns; i++)
-        status = driver_bulk_check_name(shape->columns[i].name, diag);
-    return status;
-}
-
 /* Another host may make it at the same moment: the script's lock puts the two
  * in a row, and the second finds it there. */
 enum status postgres_shape_create(struct db_session *session,
                                   const struct db_shape *shape,
                                   struct diag *diag)
 {
-    struct buffer script = BUFFER_EMPTY;
-    enum status status = check(shape, diag);
+    enum status status = driver_shape_check_names(shape, diag);
 
     if (status != STATUS_OK)
         return status;
-    postgres_shape_print(shape, &script);
-    status = postgres_statement_script(session, buffer_text(&script), DB_HOST,
-                                       diag);
-    buffer_free(&script);
-    if (status != STATUS_OK)
-        (void)diag_wrap(diag, "table %s", shape->name);
-    return status;
+    return driver_shape_create(session, shape, postgres_shape_print,
+                               postgres_statement_script, diag);
 }
 
 /* --- and back ------------------------------------------------------------ */
@@ -228,7 +212,7 @@ static void read_type(unsigned type, int modifier,
     " AND c.relname = ?1::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"     \
     " ORDER BY a.attnum"
 
-static void read_column(struct db_rows *rows, struct arena *arena,
+static void take_column(struct db_rows *rows, struct arena *arena,
                         struct db_shape_column *column)
 {
     column->name = arena_string(arena, postgres_rows_get_text(rows, 0));
@@ -249,43 +233,28 @@ enum status postgres_shape_describe(struct db_session *session,
                                     struct db_shape *shape, bool *exists,
                                     struct diag *diag)
 {
-    const struct db_sql sql = db_sql_make(text_of(DESCRIBE), DB_HOST);
-    struct db_shape_column *columns = NULL;
     struct buffer folded = BUFFER_EMPTY;
-    struct db_rows *rows;
-    struct db_value param;
-    size_t count = 0;
-    bool more;
+    struct driver_shape table = {
+        .session = session,
+        .query = postgres_rows_query,
+        .arena = arena,
+    };
     enum status status;
 
     *exists = false;
     *shape = (struct db_shape){.name = arena_string(arena, text_of(name))};
     status = postgres_bulk_name(&folded, name, diag);
     if (status == STATUS_OK) {
-        param = db_text_value((struct text){folded.data + 1, folded.len - 2});
-        status = postgres_rows_query(session, &sql, &param, 1, &rows, diag);
+        table.table = (struct text){folded.data + 1, folded.len - 2};
+        status = driver_shape_columns(&table, DESCRIBE, take_column, diag);
     }
     buffer_free(&folded);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || table.count == 0)
         return status;
-    while ((status = postgres_rows_next(rows, &more, diag)) == STATUS_OK &&
-           more) {
-        columns = mem_grow(columns, count + 1, sizeof(*columns));
-        columns[count] = (struct db_shape_column){.name = ""};
-        read_column(rows, arena, &columns[count++]);
-    }
-    postgres_rows_close(rows);
-    *exists = count > 0;
-    if (count > 0) {
-        struct db_shape_column *kept = arena_alloc(arena,
-                                                   count * sizeof(*kept));
-
-        memcpy(kept, columns, count * sizeof(*kept));
-        shape->columns = kept;
-        shape->ncolumns = count;
-    }
-    mem_free(columns);
-    return status;
+    shape->columns = table.columns;
+    shape->ncolumns = table.count;
+    *exists = true;
+    return STATUS_OK;
 }
 
 static bool fits(const struct db_shape_column *wanted,

@@ -1,7 +1,7 @@
 #include "db/sqlite.h"
 
 #include "base/clock.h"
-#include "db/driver_bulk.h"
+#include "db/driver_shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,21 +87,6 @@ static void print_kind(const struct db_shape_column *column, struct buffer *out)
     }
 }
 
-static void print_primary_key(const struct db_shape *shape, struct buffer *out)
-{
-    bool first = true;
-
-    for (size_t i = 0; i < shape->ncolumns; i++) {
-        if (!shape->columns[i].primary)
-            continue;
-        buffer_printf(out, "%s\"%s\"", first ? ",\n    PRIMARY KEY (" : ", ",
-                      shape->columns[i].name);
-        first = false;
-    }
-    if (!first)
-        buffer_append_char(out, ')');
-}
-
 void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
 {
     buffer_printf(out, "CREATE TABLE \"%s\" (\n", shape->name);
@@ -113,7 +98,7 @@ void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
                       column->not_null || column->primary ? " NOT NULL" : "");
         print_kind(column, out);
     }
-    print_primary_key(shape, out);
+    driver_shape_print_key(shape, out);
     buffer_append_string(out, "\n) STRICT;\n");
     for (size_t i = 0; i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
@@ -128,13 +113,12 @@ void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
 
 static enum status check(const struct db_shape *shape, struct diag *diag)
 {
-    enum status status = driver_bulk_check_name(shape->name, diag);
+    enum status status = driver_shape_check_names(shape, diag);
 
     for (size_t i = 0; status == STATUS_OK && i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
 
-        status = driver_bulk_check_name(column->name, diag);
-        if (status == STATUS_OK && column->kind == DB_KIND_DECIMAL &&
+        if (column->kind == DB_KIND_DECIMAL &&
             column->precision > DECIMAL_DIGITS_MAX)
             status = diag_set(
                 diag, STATUS_PERMANENT,
@@ -149,18 +133,12 @@ static enum status check(const struct db_shape *shape, struct diag *diag)
 enum status sqlite_shape_create(struct db_session *session,
                                 const struct db_shape *shape, struct diag *diag)
 {
-    struct buffer script = BUFFER_EMPTY;
     enum status status = check(shape, diag);
 
     if (status != STATUS_OK)
         return status;
-    sqlite_shape_print(shape, &script);
-    status = sqlite_statement_script(session, buffer_text(&script), DB_HOST,
-                                     diag);
-    buffer_free(&script);
-    if (status != STATUS_OK)
-        (void)diag_wrap(diag, "table %s", shape->name);
-    return status;
+    return driver_shape_create(session, shape, sqlite_shape_print,
+                               sqlite_statement_script, diag);
 }
 
 /* --- and back ------------------------------------------------------------ */
@@ -264,127 +242,48 @@ static void read_kinds(const char *sql, struct arena *arena,
     buffer_free(&start);
 }
 
-static enum status open_pragma(struct db_session *session, const char *query,
-                               const char *name, struct db_rows **rows,
-                               struct diag *diag)
+static void take_column(struct db_rows *rows, struct arena *arena,
+                        struct db_shape_column *column)
 {
-    struct db_sql sql = db_sql_make(text_of(query), DB_HOST);
-    struct db_value param = db_string(name);
-
-    return sqlite_rows_query(session, &sql, &param, 1, rows, diag);
+    column->name = arena_string(arena, sqlite_rows_get_text(rows, 0));
+    column->declared = arena_string(arena, sqlite_rows_get_text(rows, 1));
+    column->primary = sqlite_rows_get_int64(rows, 3) > 0;
+    column->not_null = column->primary || sqlite_rows_get_bool(rows, 2);
+    column->kind = kind_of(column->declared);
 }
 
-static enum status count_columns(struct db_session *session, const char *name,
-                                 size_t *count, struct diag *diag)
+#define COLUMNS                                                                \
+    "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1)"           \
+    " WHERE hidden <> 1 ORDER BY cid"
+
+/* A partial index guards only some rows and is left out. The primary key is
+ * told by the column itself. */
+#define INDEXES                                                                \
+    "SELECT min(c.name), l.\"unique\" FROM pragma_index_list(?1) AS l,"        \
+    " pragma_index_xinfo(l.name) AS c"                                         \
+    " WHERE l.partial = 0 AND l.origin <> 'pk' AND c.key = 1"                  \
+    " GROUP BY l.name HAVING count(*) = 1 AND min(c.name) IS NOT NULL"         \
+    " AND (l.\"unique\" = 0 OR min(c.coll) = 'BINARY')"
+
+static enum status read_definition(const struct driver_shape *table,
+                                   struct diag *diag)
 {
+    const struct db_sql sql = db_sql_make(
+        TEXT_LITERAL("SELECT sql FROM sqlite_schema WHERE type = 'table'"
+                     " AND name = ?1 COLLATE NOCASE AND sql IS NOT NULL"),
+        DB_HOST);
+    const struct db_value name = db_text_value(table->table);
     struct db_rows *rows;
-    enum status status;
-    bool more;
-
-    *count = 0;
-    status = open_pragma(session,
-                         "SELECT count(*) FROM pragma_table_xinfo(?1)"
-                         " WHERE hidden <> 1",
-                         name, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = sqlite_rows_next(rows, &more, diag);
-    if (status == STATUS_OK && more)
-        *count = (size_t)sqlite_rows_get_int64(rows, 0);
-    sqlite_rows_close(rows);
-    return status;
-}
-
-static enum status read_columns(struct db_session *session, const char *name,
-                                struct arena *arena,
-                                struct db_shape_column *columns, size_t *count,
-                                struct diag *diag)
-{
-    size_t room = *count;
-    struct db_rows *rows;
-    enum status status;
-    bool more = true;
-
-    *count = 0;
-    status = open_pragma(session,
-                         "SELECT name, type, \"notnull\", pk"
-                         " FROM pragma_table_xinfo(?1)"
-                         " WHERE hidden <> 1 ORDER BY cid",
-                         name, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    while (*count < room) {
-        struct db_shape_column *column = &columns[*count];
-
-        status = sqlite_rows_next(rows, &more, diag);
-        if (status != STATUS_OK || !more)
-            break;
-        column->name = arena_string(arena, sqlite_rows_get_text(rows, 0));
-        column->declared = arena_string(arena, sqlite_rows_get_text(rows, 1));
-        column->primary = sqlite_rows_get_int64(rows, 3) > 0;
-        column->not_null = column->primary || sqlite_rows_get_bool(rows, 2);
-        column->kind = kind_of(column->declared);
-        ++*count;
-    }
-    sqlite_rows_close(rows);
-    return status;
-}
-
-/* One row per index of a single column; a partial one guards only some rows
- * and is left out. The primary key is told by the column itself. */
-static enum status read_indexes(struct db_session *session, const char *name,
-                                struct db_shape_column *columns, size_t count,
-                                struct diag *diag)
-{
-    struct db_rows *rows;
-    enum status status;
-    bool more;
-
-    status = open_pragma(
-        session,
-        "SELECT min(c.name), l.\"unique\" FROM pragma_index_list(?1) AS l,"
-        " pragma_index_xinfo(l.name) AS c"
-        " WHERE l.partial = 0 AND l.origin <> 'pk' AND c.key = 1"
-        " GROUP BY l.name HAVING count(*) = 1 AND min(c.name) IS NOT NULL"
-        " AND (l.\"unique\" = 0 OR min(c.coll) = 'BINARY')",
-        name, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    while ((status = sqlite_rows_next(rows, &more, diag)) == STATUS_OK &&
-           more) {
-        struct text indexed = sqlite_rows_get_text(rows, 0);
-        bool unique = sqlite_rows_get_bool(rows, 1);
-
-        for (size_t i = 0; i < count; i++) {
-            if (!text_equal(text_of(columns[i].name), indexed))
-                continue;
-            columns[i].indexed = true;
-            columns[i].unique = columns[i].unique || unique;
-        }
-    }
-    sqlite_rows_close(rows);
-    return status;
-}
-
-static enum status read_definition(struct db_session *session, const char *name,
-                                   struct arena *arena,
-                                   struct db_shape_column *columns,
-                                   size_t count, struct diag *diag)
-{
-    struct db_rows *rows;
-    enum status status;
     bool more = false;
+    enum status status = sqlite_rows_query(table->session, &sql, &name, 1,
+                                           &rows, diag);
 
-    status = open_pragma(session,
-                         "SELECT sql FROM sqlite_schema WHERE type = 'table'"
-                         " AND name = ?1 COLLATE NOCASE AND sql IS NOT NULL",
-                         name, &rows, diag);
     if (status != STATUS_OK)
         return status;
     status = sqlite_rows_next(rows, &more, diag);
     if (status == STATUS_OK && more)
-        read_kinds(arena_string(arena, sqlite_rows_get_text(rows, 0)), arena,
-                   columns, count);
+        read_kinds(arena_string(table->arena, sqlite_rows_get_text(rows, 0)),
+                   table->arena, table->columns, table->count);
     sqlite_rows_close(rows);
     return status;
 }
@@ -393,27 +292,28 @@ enum status sqlite_shape_describe(struct db_session *session, const char *name,
                                   struct arena *arena, struct db_shape *shape,
                                   bool *exists, struct diag *diag)
 {
-    struct db_shape_column *columns;
+    struct driver_shape table = {
+        .session = session,
+        .query = sqlite_rows_query,
+        .table = text_of(name),
+        .arena = arena,
+    };
     enum status status;
-    size_t count;
 
     *exists = false;
     *shape = (struct db_shape){.name = arena_string(arena, text_of(name))};
-    status = count_columns(session, name, &count, diag);
-    if (status != STATUS_OK || count == 0)
+    status = driver_shape_columns(&table, COLUMNS, take_column, diag);
+    if (status != STATUS_OK || table.count == 0)
         return status;
-    columns = arena_alloc_zero(arena, count * sizeof(*columns));
-    status = read_columns(session, name, arena, columns, &count, diag);
+    status = driver_shape_indexes(&table, INDEXES, diag);
     if (status == STATUS_OK)
-        status = read_indexes(session, name, columns, count, diag);
-    if (status == STATUS_OK)
-        status = read_definition(session, name, arena, columns, count, diag);
+        status = read_definition(&table, diag);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < count; i++)
-        read_collation(session, name, arena, &columns[i]);
-    shape->columns = columns;
-    shape->ncolumns = count;
+    for (size_t i = 0; i < table.count; i++)
+        read_collation(session, name, arena, &table.columns[i]);
+    shape->columns = table.columns;
+    shape->ncolumns = table.count;
     *exists = true;
     return STATUS_OK;
 }

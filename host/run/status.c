@@ -6,8 +6,6 @@
 #include "run/status_problem.h"
 #include "topic/high_water_mark.h"
 
-#include "base/memory.h"
-
 #include <inttypes.h>
 
 #define NAMES_MAX 64 /* consumers named in a suggestion */
@@ -33,19 +31,6 @@ static const struct db_sql *statement(const struct reading *reading,
     return catalog_sql(reading->app->catalog, which);
 }
 
-/* An array in the arena, grown by doubling; the old one stays until reset. */
-static void *grown(struct arena *arena, void *old, size_t count, size_t size)
-{
-    void *bigger;
-
-    if (old != NULL && (count & (count - 1)) != 0)
-        return old;
-    bigger = arena_alloc_zero(arena, (count == 0 ? 1 : 2 * count) * size);
-    if (old != NULL)
-        memcpy(bigger, old, count * size);
-    return bigger;
-}
-
 /* --- topics -------------------------------------------------------------- */
 
 static enum status read_topic_names(struct reading *reading, struct diag *diag)
@@ -60,8 +45,8 @@ static enum status read_topic_names(struct reading *reading, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        report->topics = grown(&report->arena, report->topics, report->ntopics,
-                               sizeof(*report->topics));
+        report->topics = arena_grow(&report->arena, report->topics,
+                                    report->ntopics, sizeof(*report->topics));
         report->topics[report->ntopics++].name = arena_string(
             &report->arena, db_get_text(rows, 0));
     }
@@ -137,8 +122,9 @@ static struct status_consumer *add_consumer(struct reading *reading,
     struct status_report *report = reading->report;
     struct status_consumer *consumer;
 
-    report->consumers = grown(&report->arena, report->consumers,
-                              report->nconsumers, sizeof(*report->consumers));
+    report->consumers = arena_grow(&report->arena, report->consumers,
+                                   report->nconsumers,
+                                   sizeof(*report->consumers));
     consumer = &report->consumers[report->nconsumers++];
     *consumer = (struct status_consumer){
         .type = type,
@@ -186,7 +172,8 @@ static enum status read_rows(struct reading *reading, const char ***ids,
 
         if (!wanted(reading, name))
             continue;
-        *ids = grown(arena, *ids, reading->report->nconsumers, sizeof(**ids));
+        *ids = arena_grow(arena, *ids, reading->report->nconsumers,
+                          sizeof(**ids));
         (*ids)[reading->report->nconsumers] = arena_string(
             arena, db_get_text(rows, 0));
         consumer = add_consumer(
@@ -228,8 +215,8 @@ static enum status read_positions(struct reading *reading, const char *id,
         if (!text_equal(text_of(positions->source), db_get_text(rows, 0)) ||
             partition != (int64_t)positions->count)
             continue;
-        positions->at = grown(arena, positions->at, positions->count,
-                              sizeof(*positions->at));
+        positions->at = arena_grow(arena, positions->at, positions->count,
+                                   sizeof(*positions->at));
         positions->at[positions->count++] = db_is_null(rows, 2)
                                                 ? 0
                                                 : db_get_int64(rows, 2);
@@ -253,9 +240,9 @@ static enum status read_undelivered(struct reading *reading, const char *id,
     if (status != STATUS_OK)
         return status;
     while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        consumer->undelivered = grown(arena, consumer->undelivered,
-                                      consumer->nundelivered,
-                                      sizeof(*consumer->undelivered));
+        consumer->undelivered = arena_grow(arena, consumer->undelivered,
+                                           consumer->nundelivered,
+                                           sizeof(*consumer->undelivered));
         consumer->undelivered[consumer->nundelivered++] =
             (struct status_undelivered){
                 .status = arena_string(arena, db_get_text(rows, 0)),
@@ -325,8 +312,9 @@ static enum status read_failed(struct reading *reading, const char *id,
     if (status != STATUS_OK)
         return status;
     while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        consumer->failed = grown(arena, consumer->failed, consumer->nfailed,
-                                 sizeof(*consumer->failed));
+        consumer->failed = arena_grow(arena, consumer->failed,
+                                      consumer->nfailed,
+                                      sizeof(*consumer->failed));
         consumer->failed[consumer->nfailed++] = (struct status_failure){
             .position = db_get_int64(rows, 0),
             .key = arena_string(arena, db_get_text(rows, 1)),

@@ -84,6 +84,25 @@ static void a_copy_ends_with_nul_and_nothing_stays_nothing(void **state)
     arena_free(&arena);
 }
 
+static void what_grows_keeps_its_items_and_gives_empty_places(void **state)
+{
+    struct arena arena = ARENA_EMPTY;
+    int64_t *items = NULL;
+
+    (void)state;
+    /* what a block held before the reset must not show in a new place */
+    memset(arena_alloc(&arena, 4000), 0xFF, 4000);
+    arena_reset(&arena);
+    for (size_t i = 0; i < 100; i++) {
+        items = arena_grow(&arena, items, i, sizeof(*items));
+        assert_int_equal(items[i], 0);
+        items[i] = (int64_t)i + 1;
+    }
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(items[i], i + 1);
+    arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -92,6 +111,7 @@ int main(void)
         cmocka_unit_test(zeroed_memory_is_zero_after_a_reset),
         cmocka_unit_test(batches_of_one_size_reuse_one_block),
         cmocka_unit_test(a_copy_ends_with_nul_and_nothing_stays_nothing),
+        cmocka_unit_test(what_grows_keeps_its_items_and_gives_empty_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
