@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
+
 #define CAPACITY_MIN ((size_t)64)
 
 struct map_entry {
@@ -79,6 +81,16 @@ int64_t map_get(const struct map *map, struct text key)
     if (map->count == 0)
         return MAP_ABSENT;
     return find_slot(map, key, hash_key(key))->value;
+}
+
+void map_set(struct map *map, struct text key, int64_t value)
+{
+    struct map_entry *entry;
+
+    assert(map->count > 0 && value >= 0);
+    entry = find_slot(map, key, hash_key(key));
+    assert(entry->value != MAP_ABSENT);
+    entry->value = value;
 }
 
 int64_t map_put(struct map *map, struct text key, int64_t value, bool *added)

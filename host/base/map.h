@@ -29,6 +29,9 @@ int64_t map_get(const struct map *map, struct text key);
  */
 int64_t map_put(struct map *map, struct text key, int64_t value, bool *added);
 
+/** Another value (>= 0) for a key that is there. */
+void map_set(struct map *map, struct text key, int64_t value);
+
 void map_clear(struct map *map); /* keeps the memory */
 void map_free(struct map *map);
 

@@ -11,6 +11,7 @@
 #define HOST_CONSUMER_APPLIER_H
 
 #include "consumer/failure.h"
+#include "consumer/policy.h"
 #include "db/db.h"
 #include "topic/message.h"
 
@@ -52,6 +53,12 @@ struct applier_ops {
      * written; repeat unit by unit. */
     enum status (*finish)(void *self, struct db *db, struct failure *failure,
                           struct diag *diag);
+    /** What the declared function says becomes of a unit's message whose
+     * budget is spent. FAILED with *refused: it raised or gave no such word.
+     * NULL here: the policy is a word. */
+    enum status (*on_error)(void *self, const struct unit *unit, int failures,
+                            const struct failure *failure,
+                            enum error_policy *policy, struct failure *refused);
     /** "script:line" of a queued statement by its tag, or "". */
     const char *(*where)(void *self, int64_t tag);
     void (*end)(void *self);

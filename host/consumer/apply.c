@@ -1,6 +1,7 @@
 #include "consumer/apply.h"
 
 #include "base/hash.h"
+#include "consumer/outcome.h"
 
 /* Units that a page may have for each of its messages, on average, before it
  * is cut short. */
@@ -37,21 +38,12 @@ enum status apply_begin(struct consumer *c, bool *run,
     }
     c->row.state = lock->state;
     c->row.halt_reason = lock->halt_reason;
-    if (lock->state == CONSUMER_PAUSED || lock->state == CONSUMER_HALTED) {
+    if (lock->state != CONSUMER_RUNNING) {
         db_rollback(env->db);
         return STATUS_OK;
     }
     *run = true;
     return STATUS_OK;
-}
-
-enum status apply_halt(struct consumer *c, struct diag *diag)
-{
-    c->row.state = CONSUMER_HALTED;
-    c->row.halt_reason = HALT_APPLY_ERROR;
-    return registry_set_state(c->env->db, c->env->catalog, &c->row,
-                              CONSUMER_HALTED, HALT_APPLY_ERROR,
-                              clock_now(c->env->clock), diag);
 }
 
 void apply_committed(struct consumer *c)
@@ -61,9 +53,9 @@ void apply_committed(struct consumer *c)
         log_write(
             c->env->log, LOG_ERROR,
             &(struct log_about){.consumer = c->name.name, .topic = c->source},
-            "halted with %s: fix the handler and start again, which "
+            "halted with %s: fix the handler; a start or `moontide resume %s` "
             "tries the message again",
-            halt_reason_word(c->row.halt_reason));
+            halt_reason_word(c->row.halt_reason), c->name.name);
 }
 
 /* --- a page ----------------------------------------------------------------
@@ -105,35 +97,33 @@ static void take_key(void *arg, struct text key)
 
 /* Later messages of a held key wait behind it, in position order. */
 static void page_unit_waits(struct consumer *c, void *arg, size_t unit,
-                            const struct failure *failure)
+                            enum key_hold hold)
 {
     const struct unit *u = &c->units[unit];
 
     (void)arg;
-    (void)failure;
-    apply_entry_add(c, &(struct undelivered_entry){
-                           .message = u->message,
-                           .key = u->key,
-                           .partition = u->partition,
-                           .status = UNDELIVERED_WAITING,
-                       });
+    apply_entry_add(c,
+                    &(struct undelivered_entry){
+                        .message = u->message,
+                        .key = u->key,
+                        .partition = u->partition,
+                        .status = hold == KEY_DEAD ? UNDELIVERED_DEAD_LETTER_KEY
+                                                   : UNDELIVERED_WAITING,
+                    });
 }
 
-/* The default policy: the message halts its consumer, and its key waits. */
-static void page_unit_fails(struct consumer *c, void *arg, size_t unit,
-                            const struct failure *failure)
+static enum key_hold page_unit_fails(struct consumer *c, void *arg, size_t unit,
+                                     const struct failure *failure)
 {
     const struct unit *u = &c->units[unit];
+    struct outcome outcome = outcome_of(c, u, u->attempt, false, failure);
 
     (void)arg;
-    apply_entry_add(c, &(struct undelivered_entry){
-                           .message = u->message,
-                           .key = u->key,
-                           .partition = u->partition,
-                           .status = UNDELIVERED_HALTED,
-                           .failure_count = 1,
-                           .failure = apply_keep_failure(c, failure),
-                       });
+    if (outcome.skip)
+        apply_skip_add(c, u, false, outcome.entry.failure);
+    else
+        apply_entry_add(c, &outcome.entry);
+    return outcome.hold;
 }
 
 /* A message whose keys cannot be told: recorded in every partition that met
@@ -142,18 +132,22 @@ static void page_unresolved(struct consumer *c, const struct message *message,
                             const struct poll *poll,
                             const struct failure *failure)
 {
-    const struct failure *kept = apply_keep_failure(c, failure);
+    const struct unit unit = {
+        .message = message,
+        .key = TEXT_NONE,
+        .partition = (int)poll->partitions[0],
+        .attempt = 1,
+    };
+    struct outcome outcome = outcome_of(c, &unit, 1, true, failure);
 
-    for (size_t i = 0; i < poll->npartitions; i++)
-        apply_entry_add(c, &(struct undelivered_entry){
-                               .message = message,
-                               .key = TEXT_NONE,
-                               .partition = (int)poll->partitions[i],
-                               .status = UNDELIVERED_HALTED,
-                               .failure_count = 1,
-                               .failure = kept,
-                               .unresolved = true,
-                           });
+    if (outcome.skip) {
+        apply_skip_add(c, &unit, true, outcome.entry.failure);
+        return;
+    }
+    for (size_t i = 0; i < poll->npartitions; i++) {
+        outcome.entry.partition = (int)poll->partitions[i];
+        apply_entry_add(c, &outcome.entry);
+    }
 }
 
 /* Turns the page into units. *through is where the checkpoints may go. */
@@ -200,12 +194,22 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
     return STATUS_OK;
 }
 
-static bool any_halted(const struct consumer *c)
+/* Skips are met again only by a partition that is behind. */
+static enum status forget_skips(struct consumer *c, const struct poll *poll,
+                                int64_t through, struct diag *diag)
 {
-    for (size_t i = 0; i < c->nentries; i++)
-        if (c->entries[i].status == UNDELIVERED_HALTED)
-            return true;
-    return false;
+    int64_t lowest = through;
+
+    for (int p = 0; p < c->stored.partitions; p++) {
+        bool moves = false;
+
+        for (size_t i = 0; i < poll->npartitions; i++)
+            moves |= poll->partitions[i] == p;
+        if (!moves && c->stored.position[p] < lowest)
+            lowest = c->stored.position[p];
+    }
+    return skips_forget(c->env->db, c->env->catalog, c->row.id, c->source,
+                        lowest, diag);
 }
 
 /* Everything of the page but begin and the end of the transaction. */
@@ -218,24 +222,23 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
     const struct apply_run run = {
         .careful = search->careful,
         .refused = search->refused,
+        .held = &c->held,
         .fails = page_unit_fails,
         .waits = page_unit_waits,
     };
     enum status status = STATUS_OK;
 
-    c->nunits = c->nentries = 0;
-    undelivered_keys_clear(&c->held);
+    c->nunits = c->nentries = c->nskipping = 0;
+    undelivered_keys_clear(&c->newly);
     *repeat = false;
-    if (lock->undelivered)
-        status = undelivered_keys_read(env->db, env->catalog, c->row.id,
-                                       c->source, &c->held, diag);
-    if (status == STATUS_OK && lock->skipped)
+    /* somebody else may have settled them; of more rows than are known only
+     * this host could be the writer */
+    c->retries.any = lock->undelivered;
+    if (!lock->undelivered)
+        undelivered_keys_clear(&c->held);
+    if (lock->skipped)
         status = skips_read(env->db, env->catalog, c->row.id, c->source,
                             poll->after, c->page.through, &c->skips, diag);
-    if (status == STATUS_OK && c->held.unresolved)
-        return diag_set(diag, STATUS_BUSY,
-                        "'%s' waits for a message whose key is unknown",
-                        c->name.name);
     if (status == STATUS_OK)
         status = page_units(c, poll, lock, through, diag);
     if (status == STATUS_OK)
@@ -243,16 +246,26 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
     if (status != STATUS_OK || *repeat)
         return status;
 
-    status = undelivered_record(env->db, env->names, c->row.id, c->source,
-                                c->entries, c->nentries, env->ids,
-                                clock_now(env->clock), &c->arena, diag);
-    if (status == STATUS_OK && any_halted(c))
-        status = apply_halt(c, diag);
+    status = apply_record(c, false, diag);
+    if (status == STATUS_OK && lock->skipped)
+        status = forget_skips(c, poll, *through, diag);
     if (status == STATUS_OK)
         status = checkpoint_advance(env->db, env->catalog, c->row.id, c->source,
                                     poll->partitions, poll->npartitions,
                                     *through, diag);
     return status;
+}
+
+/* What the batch holds is held from now on. */
+static void keep_holds(struct consumer *c)
+{
+    for (size_t i = 0; i < c->nentries; i++) {
+        const struct undelivered_entry *e = &c->entries[i];
+        enum key_hold hold = undelivered_keys_held(&c->newly, e->key);
+
+        if (!e->unresolved && hold != KEY_FREE)
+            undelivered_keys_hold(&c->held, e->key, hold);
+    }
 }
 
 /* Only a known commit moves memory. */
@@ -266,6 +279,8 @@ static void page_committed(struct consumer *c, const struct poll *poll,
     for (size_t i = 0; i < c->page.count; i++)
         c->applied += c->page.messages[i].position <= through;
     c->singly -= c->page.count < c->singly ? c->page.count : c->singly;
+    c->conflicts = 0;
+    keep_holds(c);
     apply_entries_told(c);
     apply_committed(c);
 }
@@ -293,7 +308,8 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
             page_committed(c, poll, through);
             return STATUS_OK;
         }
-        status = apply_search_on(c, &search, status, c->page.count <= 1, diag);
+        status = apply_search_on(c, &search, status, c->page.count <= 1,
+                                 &c->conflicts, diag);
         if (search.split)
             c->singly = c->page.count;
         if (status != STATUS_OK || search.split)

@@ -32,24 +32,24 @@ enum status apply_begin(struct consumer *consumer, bool *run,
                         struct checkpoint_lock *lock,
                         struct diag *diag) MUST_CHECK;
 
-/** What became of one unit. */
-typedef void (*apply_unit_fn)(struct consumer *consumer, void *arg, size_t unit,
-                              const struct failure *failure);
-
 /**
  * Runs consumer->units, all at once or each under a savepoint. A unit whose
- * key is held is passed to `waits`; a failed one to `fails`, which holds its
- * key; an applied one to `done`. *repeat asks for a rollback and a repetition
- * with `careful`.
+ * key is held (in consumer->newly, or in `held`) is passed to `waits`; a
+ * failed one to `fails`, which says how its key is held from then on; an
+ * applied one to `done`. *repeat asks for a rollback and a repetition with
+ * `careful`.
  */
 struct apply_run {
     bool careful;
     const struct failure *refused; /* not NULL: their commit was refused, so
                                       none is applied and each fails of this */
-    apply_unit_fn done;            /* may be NULL */
-    apply_unit_fn fails;
-    apply_unit_fn waits;
-    void *arg; /* for the three */
+    const struct undelivered_keys *held; /* may be NULL */
+    void (*done)(struct consumer *consumer, void *arg, size_t unit);
+    enum key_hold (*fails)(struct consumer *consumer, void *arg, size_t unit,
+                           const struct failure *failure);
+    void (*waits)(struct consumer *consumer, void *arg, size_t unit,
+                  enum key_hold hold);
+    void *arg; /* for the three; `done` may be NULL */
 };
 enum status apply_units(struct consumer *consumer, const struct apply_run *run,
                         bool *repeat, struct diag *diag) MUST_CHECK;
@@ -69,10 +69,14 @@ struct apply_search {
 
 /** After an attempt that did not commit: rolls back, and says how to go on.
  * `status` is what it gave, and comes back when there is nothing left to try.
- * `single`: it was about one message, so there is nothing to split. */
+ * `single`: it was about one message, so there is nothing to split.
+ * *conflicts counts those in a row: a batch that met some comes back with
+ * CONFLICT and is to be split, a message that met ten alone counts as failed
+ * (design 3). The caller sets it to 0 after a commit. */
 enum status apply_search_on(struct consumer *consumer,
                             struct apply_search *search, enum status status,
-                            bool single, const struct diag *diag) MUST_CHECK;
+                            bool single, int *conflicts,
+                            const struct diag *diag) MUST_CHECK;
 
 /** Adds a unit to the batch. */
 void apply_unit_add(struct consumer *consumer, const struct unit *unit);
@@ -81,21 +85,31 @@ void apply_unit_add(struct consumer *consumer, const struct unit *unit);
 void apply_entry_add(struct consumer *consumer,
                      const struct undelivered_entry *entry);
 
-/** After the commit: counts and logs the messages among the entries that
- * failed. */
+/** Adds a message that this transaction records as skipped. */
+void apply_skip_add(struct consumer *consumer, const struct unit *unit,
+                    bool every_key, const struct failure *failure);
+
+/** Queues the entries and the skips of the batch, and the halt when one of
+ * them, or the caller, asks for it. */
+enum status apply_record(struct consumer *consumer, bool halt,
+                         struct diag *diag) MUST_CHECK;
+
+/** After the commit: counts and logs what became of the messages among the
+ * entries that failed, and knows when they are tried again. */
 void apply_entries_told(struct consumer *consumer);
+
+/** The same for one of them. */
+void apply_entry_told(struct consumer *consumer,
+                      const struct undelivered_entry *entry);
 
 /** Takes a failure into the memory of the batch. */
 const struct failure *apply_keep_failure(struct consumer *consumer,
                                          const struct failure *failure);
 
-/** Logs why a message could not be applied. */
+/** Logs why a message could not be applied, and what follows from it. */
 void apply_log_failure(const struct consumer *consumer,
-                       const struct message *message,
-                       const struct failure *failure);
-
-/** Halts the consumer with APPLY_ERROR in this transaction. */
-enum status apply_halt(struct consumer *consumer, struct diag *diag) MUST_CHECK;
+                       const struct message *message, enum log_level level,
+                       const struct failure *failure, const char *follows);
 
 /** Takes what a commit decided into memory. */
 void apply_committed(struct consumer *consumer);

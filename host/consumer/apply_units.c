@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 /* --- the batch ------------------------------------------------------------ */
 
@@ -35,7 +36,8 @@ const struct failure *apply_keep_failure(struct consumer *c,
 }
 
 void apply_log_failure(const struct consumer *c, const struct message *message,
-                       const struct failure *failure)
+                       enum log_level level, const struct failure *failure,
+                       const char *follows)
 {
     char id[UUID_TEXT_LEN + 1];
     const struct log_about about = {
@@ -46,22 +48,133 @@ void apply_log_failure(const struct consumer *c, const struct message *message,
     };
 
     uuid_format(&message->id, id);
-    log_write(c->env->log, LOG_ERROR, &about, "could not apply %.*s: %s",
-              TEXT_ARGS(message->type), failure->reason);
+    log_write(c->env->log, level, &about, "could not apply %.*s: %s; %s",
+              TEXT_ARGS(message->type), failure->reason, follows);
+}
+
+static void tell_entry(const struct consumer *c,
+                       const struct undelivered_entry *e)
+{
+    enum log_level level = LOG_ERROR;
+    char follows[96];
+
+    switch (e->status) {
+    case UNDELIVERED_FAILED:
+        level = LOG_WARN;
+        snprintf(follows, sizeof(follows),
+                 "attempt %d of %d, the next one in %.3f s", e->failure_count,
+                 c->policy.retry.attempts,
+                 (double)(e->next_retry_at - clock_now(c->env->clock)) /
+                     (double)CLOCK_SECOND);
+        break;
+    case UNDELIVERED_HALTED:
+        snprintf(follows, sizeof(follows), "it halts the consumer (attempt %d)",
+                 e->failure_count);
+        break;
+    case UNDELIVERED_DEAD_LETTER_KEY:
+        snprintf(follows, sizeof(follows),
+                 "it is a dead letter and holds its key (attempt %d)",
+                 e->failure_count);
+        break;
+    case UNDELIVERED_DEAD_LETTER:
+    case UNDELIVERED_WAITING:
+        snprintf(follows, sizeof(follows), "it is a dead letter (attempt %d)",
+                 e->failure_count);
+        break;
+    }
+    apply_log_failure(c, e->message, level, e->failure, follows);
+}
+
+void apply_entry_told(struct consumer *c, const struct undelivered_entry *e)
+{
+    c->failed++;
+    if (e->status == UNDELIVERED_FAILED &&
+        e->next_retry_at < c->retries.next_at)
+        c->retries.next_at = e->next_retry_at;
+    tell_entry(c, e);
 }
 
 void apply_entries_told(struct consumer *c)
 {
+    if (c->nentries > 0)
+        c->retries.any = true;
     for (size_t i = 0; i < c->nentries; i++) {
         const struct undelivered_entry *e = &c->entries[i];
 
+        if (e->unresolved && e->status != UNDELIVERED_DEAD_LETTER)
+            c->held.blocked[e->partition] = true;
         /* without keys it lies in every partition: told once */
-        if (e->status != UNDELIVERED_HALTED ||
+        if (e->failure == NULL ||
             (i > 0 && e->unresolved && e->message == e[-1].message))
             continue;
-        c->failed++;
-        apply_log_failure(c, e->message, e->failure);
+        apply_entry_told(c, e);
     }
+    for (size_t i = 0; i < c->nskipping; i++) {
+        const struct skip *skip = &c->skipping[i];
+
+        c->failed++;
+        apply_log_failure(c, skip->message, LOG_WARN, skip->failure,
+                          "it is skipped");
+    }
+}
+
+void apply_skip_add(struct consumer *c, const struct unit *unit, bool every_key,
+                    const struct failure *failure)
+{
+    if (c->nskipping == c->skipping_capacity) {
+        c->skipping_capacity = c->skipping_capacity == 0 ? 16
+                                                         : 2 * c->nskipping;
+        c->skipping = mem_grow(c->skipping, c->skipping_capacity,
+                               sizeof(*c->skipping));
+    }
+    c->skipping[c->nskipping++] = (struct skip){
+        .position = unit->message->position,
+        .partition = unit->partition,
+        .key = unit->key,
+        .every_key = every_key,
+        .message = unit->message,
+        .failure = failure,
+    };
+}
+
+enum status apply_record(struct consumer *c, bool halt, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    enum status status;
+
+    status = undelivered_record(env->db, env->names, c->row.id, c->source,
+                                c->entries, c->nentries, env->ids,
+                                clock_now(env->clock), &c->arena, diag);
+    for (size_t i = 0; status == STATUS_OK && i < c->nskipping; i++)
+        status = skips_record(env->db, env->catalog, c->row.id, c->source,
+                              &c->skipping[i], diag);
+    for (size_t i = 0; i < c->nentries; i++)
+        halt |= c->entries[i].status == UNDELIVERED_HALTED;
+    if (status != STATUS_OK || !halt)
+        return status;
+    c->row.state = CONSUMER_HALTED;
+    c->row.halt_reason = HALT_APPLY_ERROR;
+    return registry_set_state(env->db, env->catalog, &c->row, CONSUMER_HALTED,
+                              HALT_APPLY_ERROR, clock_now(env->clock), diag);
+}
+
+/* --- conflicts ------------------------------------------------------------ */
+
+/* A batch is repeated whole so many times before it is taken apart, and a
+ * message alone so many times before it counts as failed (design 3). */
+#define CONFLICTS_WHOLE 3
+#define CONFLICTS_ALONE 10
+
+/* Counts one more in a row. True: a batch is to be taken apart, a message
+ * alone has failed. */
+static bool one_more_conflict(int *count, bool alone)
+{
+    /* what is alone from the beginning has met none as part of a batch */
+    if (alone && *count < CONFLICTS_WHOLE)
+        *count = CONFLICTS_WHOLE;
+    if (alone || *count < CONFLICTS_WHOLE)
+        (*count)++;
+    return *count >= CONFLICTS_WHOLE + (alone ? CONFLICTS_ALONE : 0);
 }
 
 /* --- units: all at once, or one by one ------------------------------------ */
@@ -83,24 +196,31 @@ static void refused_because(struct consumer *c, int64_t tag,
 static void unit_failed(struct consumer *c, const struct apply_run *run,
                         size_t unit, const struct failure *failure)
 {
-    undelivered_keys_hold(&c->held, c->units[unit].key);
-    run->fails(c, run->arg, unit, failure);
+    enum key_hold hold = run->fails(c, run->arg, unit, failure);
+
+    if (hold != KEY_FREE)
+        undelivered_keys_hold(&c->newly, c->units[unit].key, hold);
 }
 
 static void unit_done(struct consumer *c, const struct apply_run *run,
                       size_t unit)
 {
     if (run->done != NULL)
-        run->done(c, run->arg, unit, NULL);
+        run->done(c, run->arg, unit);
 }
 
 /* True when the unit has to wait, and was told so. */
 static bool unit_waits(struct consumer *c, const struct apply_run *run,
                        size_t unit)
 {
-    if (!undelivered_keys_held(&c->held, c->units[unit].key))
+    struct text key = c->units[unit].key;
+    enum key_hold hold = undelivered_keys_held(&c->newly, key);
+
+    if (hold == KEY_FREE && run->held != NULL)
+        hold = undelivered_keys_held(run->held, key);
+    if (hold == KEY_FREE)
         return false;
-    run->waits(c, run->arg, unit, NULL);
+    run->waits(c, run->arg, unit, hold);
     return true;
 }
 
@@ -211,12 +331,23 @@ static enum status run_alone(struct consumer *c, size_t unit,
 }
 
 enum status apply_search_on(struct consumer *c, struct apply_search *search,
-                            enum status status, bool single,
+                            enum status status, bool single, int *conflicts,
                             const struct diag *diag)
 {
     db_rollback(c->env->db);
     c->row.state = CONSUMER_RUNNING;
     c->row.halt_reason = HALT_NONE;
+    if (status == STATUS_CONFLICT && search->refused == NULL) {
+        bool enough = one_more_conflict(conflicts, single);
+
+        search->split = enough && !single;
+        if (!enough || !single)
+            return status;
+        failure_set(&search->failure, false, "conflict",
+                    "%d times in a row: %s", CONFLICTS_ALONE, diag->message);
+        search->refused = &search->failure;
+        return STATUS_OK;
+    }
     if (status != STATUS_OK &&
         (!applier_is_fault(status) || search->refused != NULL))
         return status;

@@ -5,11 +5,20 @@
 #include "consumer/poll.h"
 #include "consumer/retry.h"
 
+#include <assert.h>
+
 /* A processing transaction holds locks, so it is kept below this. */
 #define TARGET_US (50 * CLOCK_SECOND / 1000)
 
 /* How long a start that met another one is tried again. */
 #define START_FOR_US (2 * CLOCK_SECOND)
+
+/* Undelivered messages are looked at so often although none is due: an
+ * operator may have settled some. */
+#define LOOK_EVERY_US (2 * CLOCK_SECOND)
+
+/* Looking for what is due takes a part of the time like one in so many. */
+#define LOOK_SHARE 20
 
 /* Over empty stretches a checkpoint is saved no more often than this. */
 #define SAVE_EVERY_US (60 * CLOCK_SECOND)
@@ -22,14 +31,17 @@ int64_t consumer_time(const struct consumer_env *env)
 void consumer_init(struct consumer *c, const struct consumer_env *env,
                    const struct consumer_name *name, const char *source,
                    const struct event_filter *filter, bool own_key,
+                   const struct failure_policy *policy,
                    const struct applier *applier)
 {
+    assert(!policy->decides || applier->ops->on_error != NULL);
     *c = (struct consumer){
         .env = env,
         .name = *name,
         .source = source,
         .filter = *filter,
         .own_key = own_key,
+        .policy = *policy,
         .applier = *applier,
         .limit = env->batch,
         .saved_at = consumer_time(env),
@@ -37,6 +49,8 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
     checkpoints_init(&c->stored, env->partitions);
     checkpoints_init(&c->reached, env->partitions);
     checkpoints_init(&c->before, env->partitions);
+    undelivered_keys_init(&c->held, env->partitions);
+    undelivered_keys_init(&c->newly, env->partitions);
 }
 
 void consumer_free(struct consumer *c)
@@ -47,7 +61,9 @@ void consumer_free(struct consumer *c)
     event_page_free(&c->page);
     mem_free(c->units);
     mem_free(c->entries);
+    mem_free(c->skipping);
     undelivered_keys_free(&c->held);
+    undelivered_keys_free(&c->newly);
     skips_free(&c->skips);
     arena_free(&c->arena);
 }
@@ -65,6 +81,19 @@ void consumer_forget_last_batch(struct consumer *c)
     copy_positions(&c->reached, &c->before);
 }
 
+/* Takes what undelivered messages hold into memory; needs a transaction. */
+static enum status take_holds(struct consumer *c, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    undelivered_keys_clear(&c->held);
+    if (c->retries.any)
+        status = undelivered_keys_read(c->env->db, c->env->catalog, c->row.id,
+                                       c->source, &c->held, diag);
+    c->held_known = status == STATUS_OK;
+    return status;
+}
+
 /* Takes the stored rows into memory; needs a transaction. */
 static enum status take_position(struct consumer *c, struct diag *diag)
 {
@@ -79,8 +108,9 @@ static enum status take_position(struct consumer *c, struct diag *diag)
     c->row.state = lock.state;
     c->row.halt_reason = lock.halt_reason;
     copy_positions(&c->before, &c->stored);
-    c->retry_due = lock.undelivered;
-    return STATUS_OK;
+    c->retries = (struct consumer_retries){.any = lock.undelivered};
+    c->conflicts = 0;
+    return take_holds(c, diag);
 }
 
 /* A start gives what halted the consumer a fresh budget (design 3). */
@@ -170,9 +200,68 @@ static bool is_running(const struct consumer *c)
 bool consumer_is_behind(const struct consumer *c, int64_t mark)
 {
     for (int p = 0; is_running(c) && p < c->reached.partitions; p++)
-        if (c->reached.position[p] < mark)
+        if (c->reached.position[p] < mark && !c->held.blocked[p])
             return true;
     return false;
+}
+
+bool consumer_awaits_retry(const struct consumer *c)
+{
+    return is_running(c) && c->retries.any && c->retries.next_at != INT64_MAX;
+}
+
+/* --- undelivered messages ------------------------------------------------- */
+
+static bool look_is_due(const struct consumer *c)
+{
+    const struct consumer_retries *r = &c->retries;
+    int64_t now = consumer_time(c->env);
+
+    if (!r->any || now < r->not_before)
+        return false;
+    return clock_now(c->env->clock) >= r->next_at ||
+           now - r->looked_at >= LOOK_EVERY_US;
+}
+
+static enum status read_holds(struct consumer *c, struct diag *diag)
+{
+    enum status status = db_begin(c->env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = take_holds(c, diag);
+    db_rollback(c->env->db);
+    return status;
+}
+
+static bool any_blocked(const struct consumer *c)
+{
+    for (int p = 0; p < c->held.partitions; p++)
+        if (c->held.blocked[p])
+            return true;
+    return false;
+}
+
+/* Tries what is due, at most a batch of it. */
+static enum status look(struct consumer *c, bool *worked, struct diag *diag)
+{
+    struct consumer_retries *r = &c->retries;
+    int64_t began = consumer_time(c->env);
+    bool blocked = any_blocked(c);
+    enum status status = retry_due(c, worked, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    r->looked_at = consumer_time(c->env);
+    r->not_before = *worked
+                        ? 0
+                        : r->looked_at + LOOK_SHARE * (r->looked_at - began);
+    if (blocked && !*worked)
+        c->held_known = false;
+    /* pages and retries take turns, unless some partitions would be read
+     * apart from the others for that */
+    r->yields = *worked && !blocked;
+    return STATUS_OK;
 }
 
 enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
@@ -186,17 +275,24 @@ enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
     *worked = false;
     if (!is_running(c))
         return STATUS_OK;
-    if (c->retry_due) {
-        status = retry_due(c, worked, diag);
+    if (!c->held_known) {
+        status = read_holds(c, diag);
         if (status != STATUS_OK)
             return status;
-        c->retry_due = *worked && is_running(c);
-        if (*worked)
-            return STATUS_OK;
     }
+    if (!c->retries.yields && look_is_due(c)) {
+        status = look(c, worked, diag);
+        if (status != STATUS_OK || *worked || !is_running(c))
+            return status;
+    }
+    c->retries.yields = false;
     status = poll_page(c, mark, &poll, &found, diag);
-    if (status != STATUS_OK || !found)
+    if (status != STATUS_OK)
         return status;
+    if (!found) {
+        *worked = look_is_due(c); /* its turn was the page's */
+        return STATUS_OK;
+    }
     *worked = true;
     if (c->page.count == 0) {
         for (size_t i = 0; i < poll.npartitions; i++)

@@ -28,11 +28,23 @@ struct consumer_env {
     size_t batch_bytes; /* payload bytes per transaction, about */
 };
 
+/** When undelivered messages are looked at. */
+struct consumer_retries {
+    bool any;           /* there may be undelivered messages */
+    bool yields;        /* the last step was theirs: now a page's turn */
+    int64_t next_at;    /* host's clock: when one is due, INT64_MAX: none */
+    int64_t looked_at;  /* consumer_time of the last look */
+    int64_t not_before; /* consumer_time: looking shall cost little */
+    size_t singly;      /* so many are tried one by one */
+    int conflicts;      /* in a row */
+};
+
 /** Fields are for the files of this folder; the host reads counters only. */
 struct consumer {
     const struct consumer_env *env;
     struct consumer_name name;
     const char *source;
+    struct failure_policy policy;
     struct event_filter filter; /* types and aggregates it wants */
     bool own_key;               /* reads all partitions, keys its own way */
     struct applier applier;
@@ -51,17 +63,23 @@ struct consumer {
     size_t nunits, units_capacity;
     struct undelivered_entry *entries;
     size_t nentries, entries_capacity;
-    struct undelivered_keys held;
+    struct skip *skipping; /* to be skipped from now on */
+    size_t nskipping, skipping_capacity;
+    struct undelivered_keys held;  /* as committed */
+    struct undelivered_keys newly; /* by the batch in hand */
+    bool held_known;               /* else `held` must be read again */
     struct skips skips;
     struct arena arena;
     /* why the handler failed whose statement ended the transaction under way;
      * NULL unless one did */
     const struct failure *ended;
 
+    struct consumer_retries retries;
+    int conflicts; /* in a row, of the page in hand */
+
     int64_t applied; /* since the opening: messages passed, and retried well */
     int64_t retried; /* position of the last one without keys among these */
-    int64_t failed;  /* messages recorded as undelivered */
-    bool retry_due;  /* there may be undelivered messages to try */
+    int64_t failed;  /* failures of messages that were recorded */
 };
 
 /** Measures intervals: never goes back, and a test's clock moves it on. */
@@ -71,6 +89,7 @@ int64_t consumer_time(const struct consumer_env *env);
 void consumer_init(struct consumer *consumer, const struct consumer_env *env,
                    const struct consumer_name *name, const char *source,
                    const struct event_filter *filter, bool own_key,
+                   const struct failure_policy *policy,
                    const struct applier *applier);
 void consumer_free(struct consumer *consumer);
 
@@ -91,6 +110,9 @@ enum status consumer_reload(struct consumer *consumer,
  */
 enum status consumer_step(struct consumer *consumer, int64_t mark, bool *worked,
                           struct diag *diag) MUST_CHECK;
+
+/** Whether messages wait for a retry that is not due yet. */
+bool consumer_awaits_retry(const struct consumer *consumer);
 
 /** Whether it runs and has something to read below `mark`. */
 bool consumer_is_behind(const struct consumer *consumer, int64_t mark);

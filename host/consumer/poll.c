@@ -2,17 +2,20 @@
 
 #include <assert.h>
 
-/* The lowest reached position, and the next one above it (or the mark). */
-static void find_group(const struct checkpoints *reached, int64_t mark,
-                       int64_t *lowest, int64_t *next)
+/* Of the partitions that no message without keys blocks: the lowest reached
+ * position, and the next one above it (or the mark). */
+static void find_group(const struct consumer *c, int64_t mark, int64_t *lowest,
+                       int64_t *next)
 {
-    *lowest = reached->position[0];
-    for (int p = 1; p < reached->partitions; p++)
-        if (reached->position[p] < *lowest)
-            *lowest = reached->position[p];
-    *next = mark;
+    const struct checkpoints *reached = &c->reached;
+
+    *lowest = *next = mark;
     for (int p = 0; p < reached->partitions; p++)
-        if (reached->position[p] > *lowest && reached->position[p] < *next)
+        if (!c->held.blocked[p] && reached->position[p] < *lowest)
+            *lowest = reached->position[p];
+    for (int p = 0; p < reached->partitions; p++)
+        if (!c->held.blocked[p] && reached->position[p] > *lowest &&
+            reached->position[p] < *next)
             *next = reached->position[p];
 }
 
@@ -46,7 +49,7 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
     struct event_range range = range_of(consumer, 0, 0);
 
     assert(reached->partitions > 0);
-    find_group(reached, mark, &range.after, &range.upto);
+    find_group(consumer, mark, &range.after, &range.upto);
     /* positions start at 1: over an empty topic nothing was read */
     *found = mark > 0 && range.after < mark;
     if (!*found)
@@ -60,7 +63,7 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
                                    (size_t)reached->partitions *
                                        sizeof(*poll->partitions));
     for (int p = 0; p < reached->partitions; p++)
-        if (reached->position[p] == range.after)
+        if (!consumer->held.blocked[p] && reached->position[p] == range.after)
             poll->partitions[poll->npartitions++] = p;
 
     /* A key function may send any message to any partition, so only the

@@ -102,6 +102,28 @@ enum status registry_read(struct db *db, const struct catalog *catalog,
     return status;
 }
 
+enum status registry_states(struct db *db, const struct catalog *catalog,
+                            registry_row_fn fn, void *arg, struct diag *diag)
+{
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(db, catalog_sql(catalog, SQL_CONSUMER_STATES),
+                                  NULL, 0, &rows, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        struct consumer_row row = {.exists = true};
+
+        status = row_take(rows, &row, diag);
+        if (status != STATUS_OK)
+            break;
+        fn(arg, &row);
+    }
+    db_rows_close(rows);
+    return status;
+}
+
 enum status registry_subscribe(struct db *db, const struct catalog *catalog,
                                const struct consumer_name *name,
                                const char *source, int partitions,

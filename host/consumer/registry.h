@@ -57,6 +57,14 @@ enum status registry_read(struct db *db, const struct catalog *catalog,
                           struct consumer_row *row,
                           struct diag *diag) MUST_CHECK;
 
+/** Receives one consumer's row; valid during the call. */
+typedef void (*registry_row_fn)(void *arg, const struct consumer_row *row);
+
+/** Reads the rows of all consumers, in one statement. */
+enum status registry_states(struct db *db, const struct catalog *catalog,
+                            registry_row_fn fn, void *arg,
+                            struct diag *diag) MUST_CHECK;
+
 /**
  * Makes row and checkpoints (all partitions, position NULL) where they are
  * missing, in the caller's transaction. REFUSED when the database would not

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "consumer/apply.h"
+#include "consumer/outcome.h"
 
 /* A row under retry, and what became of its units. A row whose keys were not
  * known has a unit for each key that can be told now. */
@@ -9,14 +10,16 @@ struct attempt {
     const struct undelivered_row *row;
     size_t units;
     size_t done;
-    bool apart; /* some of its keys failed or wait, in rows of their own */
-    const struct failure *failure; /* NULL unless it failed as a whole */
+    bool apart;  /* some of its keys failed or wait, in rows of their own */
+    bool failed; /* as a whole, with this outcome */
+    struct outcome outcome; /* of the row */
 };
 
 struct batch {
     struct undelivered_row *rows;
     struct attempt *attempts;
     size_t count;
+    bool whole; /* these are all rows that are due */
 };
 
 struct key_sink {
@@ -49,59 +52,78 @@ static void take_key(void *arg, struct text key)
         add_unit(c, sink->attempt, sink->origin, arena_copy(&c->arena, key));
 }
 
-static void unit_done(struct consumer *c, void *arg, size_t unit,
-                      const struct failure *failure)
+static void unit_done(struct consumer *c, void *arg, size_t unit)
 {
     struct batch *batch = arg;
 
-    (void)failure;
     batch->attempts[c->units[unit].origin].done++;
+}
+
+/* The row as a whole has failed once more. */
+static enum key_hold row_fails(struct consumer *c, struct attempt *attempt,
+                               const struct failure *failure)
+{
+    const struct undelivered_row *row = attempt->row;
+    const struct unit unit = {
+        .message = &row->message,
+        .key = row->key,
+        .partition = row->partition,
+        .attempt = row->failure_count + 1,
+    };
+
+    attempt->failed = true;
+    attempt->outcome = outcome_of(c, &unit, unit.attempt, row->unresolved,
+                                  failure);
+    if (attempt->outcome.skip)
+        apply_skip_add(c, &unit, row->unresolved,
+                       attempt->outcome.entry.failure);
+    return attempt->outcome.hold;
 }
 
 /* Takes one key out of a row whose keys can be told now. The row itself must
  * go with that: another attempt would apply its other keys once more. */
-static void key_apart(struct consumer *c, size_t unit,
-                      enum undelivered_status status,
-                      const struct failure *failure)
+static enum key_hold key_fails(struct consumer *c, struct attempt *attempt,
+                               size_t unit, const struct failure *failure)
 {
     const struct unit *u = &c->units[unit];
+    struct outcome outcome = outcome_of(c, u, u->attempt, false, failure);
 
-    apply_entry_add(c, &(struct undelivered_entry){
-                           .message = u->message,
-                           .key = u->key,
-                           .partition = u->partition,
-                           .status = status,
-                           .failure_count = failure != NULL ? u->attempt : 0,
-                           .failure = failure,
-                       });
+    if (outcome.skip)
+        apply_skip_add(c, u, false, outcome.entry.failure);
+    else
+        apply_entry_add(c, &outcome.entry);
+    attempt->apart = true;
+    attempt->done++;
+    return outcome.hold;
 }
 
-static void unit_fails(struct consumer *c, void *arg, size_t unit,
-                       const struct failure *failure)
+static enum key_hold unit_fails(struct consumer *c, void *arg, size_t unit,
+                                const struct failure *failure)
 {
     struct batch *batch = arg;
     struct attempt *attempt = &batch->attempts[c->units[unit].origin];
-    const struct failure *kept = apply_keep_failure(c, failure);
 
-    if (!attempt->row->unresolved) {
-        attempt->failure = kept;
-        return;
-    }
-    key_apart(c, unit, UNDELIVERED_HALTED, kept);
-    attempt->apart = true;
-    attempt->done++;
+    return attempt->row->unresolved ? key_fails(c, attempt, unit, failure)
+                                    : row_fails(c, attempt, failure);
 }
 
 static void unit_waits(struct consumer *c, void *arg, size_t unit,
-                       const struct failure *failure)
+                       enum key_hold hold)
 {
+    const struct unit *u = &c->units[unit];
     struct batch *batch = arg;
-    struct attempt *attempt = &batch->attempts[c->units[unit].origin];
+    struct attempt *attempt = &batch->attempts[u->origin];
 
-    (void)failure;
     if (!attempt->row->unresolved)
         return; /* its row stays as it is */
-    key_apart(c, unit, UNDELIVERED_WAITING, NULL);
+    apply_entry_add(c,
+                    &(struct undelivered_entry){
+                        .message = u->message,
+                        .key = u->key,
+                        .partition = u->partition,
+                        .status = hold == KEY_DEAD ? UNDELIVERED_DEAD_LETTER_KEY
+                                                   : UNDELIVERED_WAITING,
+                    });
     attempt->apart = true;
     attempt->done++;
 }
@@ -110,7 +132,7 @@ static void unit_waits(struct consumer *c, void *arg, size_t unit,
 static enum status rows_to_units(struct consumer *c, struct batch *batch,
                                  struct diag *diag)
 {
-    c->nunits = c->nentries = 0;
+    c->nunits = c->nentries = c->nskipping = 0;
     for (size_t i = 0; i < batch->count; i++) {
         struct attempt *attempt = &batch->attempts[i];
         const struct undelivered_row *row = &batch->rows[i];
@@ -122,8 +144,10 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
         if (!row->has_copy)
             continue;
         if (row->damage != NULL) {
-            attempt->failure = row->damage;
-            undelivered_keys_hold(&c->held, row->key);
+            enum key_hold hold = row_fails(c, attempt, row->damage);
+
+            if (hold != KEY_FREE)
+                undelivered_keys_hold(&c->newly, row->key, hold);
             continue;
         }
         if (!row->unresolved) {
@@ -133,48 +157,57 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
         status = c->applier.ops->keys(c->applier.self, &row->message, take_key,
                                       &sink, &failure);
         if (status == STATUS_FAILED)
-            attempt->failure = apply_keep_failure(c, &failure);
+            (void)row_fails(c, attempt, &failure);
         else if (status != STATUS_OK)
             return diag_set(diag, status, "%s", failure.reason);
     }
     return STATUS_OK;
 }
 
-/* Applied rows go; a failed one halts the consumer again. */
+/* The key's dead letter takes with it what waits behind it. */
+static enum status bury(struct consumer *c, const struct attempt *a,
+                        struct diag *diag)
+{
+    if (a->row->unresolved || a->outcome.hold != KEY_DEAD)
+        return STATUS_OK;
+    return undelivered_bury(c->env->db, c->env->catalog, c->row.id, c->source,
+                            a->row->key, diag);
+}
+
+/* Applied and skipped rows go; a failed one gets its outcome. */
 static enum status settle_rows(struct consumer *c, struct batch *batch,
                                struct diag *diag)
 {
     const struct consumer_env *env = c->env;
+    struct text *gone = arena_alloc(&c->arena, batch->count * sizeof(*gone));
+    size_t ngone = 0;
+    bool halt = false;
     enum status status = STATUS_OK;
-    bool halted = false;
 
     for (size_t i = 0; status == STATUS_OK && i < batch->count; i++) {
         const struct attempt *a = &batch->attempts[i];
 
-        if (a->failure != NULL) {
-            status = undelivered_fail(
-                env->db, env->catalog, a->row->id, UNDELIVERED_HALTED,
-                a->row->failure_count + 1, a->failure, diag);
-            halted = true;
-        } else if (a->done == a->units) {
-            status = undelivered_delete(env->db, env->catalog, a->row->id,
-                                        diag);
+        if (a->failed && !a->outcome.skip) {
+            status = undelivered_fail(env->db, env->catalog, a->row->id,
+                                      &a->outcome.entry, diag);
+            if (status == STATUS_OK)
+                status = bury(c, a, diag);
+            halt |= a->outcome.entry.status == UNDELIVERED_HALTED;
+        } else if (a->failed || a->done == a->units) {
+            gone[ngone++] = (struct text){a->row->id, UUID_TEXT_LEN};
         }
     }
     if (status == STATUS_OK)
-        status = undelivered_record(env->db, env->names, c->row.id, c->source,
-                                    c->entries, c->nentries, env->ids,
-                                    clock_now(env->clock), &c->arena, diag);
-    for (size_t i = 0; i < c->nentries; i++)
-        halted |= c->entries[i].status == UNDELIVERED_HALTED;
-    if (status == STATUS_OK && halted)
-        status = apply_halt(c, diag);
+        status = undelivered_delete(env->db, env->catalog, gone, ngone, diag);
+    if (status == STATUS_OK)
+        status = apply_record(c, halt, diag);
     return status;
 }
 
 static enum status batch_run(struct consumer *c, struct batch *batch,
-                             size_t limit, const struct apply_search *search,
-                             bool *repeat, struct diag *diag)
+                             const struct checkpoint_lock *lock,
+                             const struct apply_search *search, bool *repeat,
+                             struct diag *diag)
 {
     const struct apply_run run = {
         .careful = search->careful,
@@ -185,16 +218,26 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
         .arg = batch,
     };
     const struct consumer_env *env = c->env;
+    size_t limit = c->retries.singly > 0 ? 1 : env->batch;
     enum status status;
 
     *repeat = false;
+    batch->count = 0;
+    c->retries.any = lock->undelivered;
+    c->retries.next_at = INT64_MAX;
+    if (!lock->undelivered)
+        return STATUS_OK;
     arena_reset(&c->arena);
-    undelivered_keys_clear(&c->held);
+    undelivered_keys_clear(&c->newly);
     status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
                              clock_now(env->clock), limit, env->batch_bytes,
-                             &c->arena, &batch->rows, &batch->count, diag);
-    if (status != STATUS_OK || batch->count == 0)
+                             &c->arena, &batch->rows, &batch->count,
+                             &batch->whole, diag);
+    if (status != STATUS_OK)
         return status;
+    if (batch->count == 0)
+        return undelivered_next(env->db, env->catalog, c->row.id, c->source,
+                                &c->retries.next_at, diag);
     batch->attempts = arena_alloc(&c->arena,
                                   batch->count * sizeof(*batch->attempts));
     status = rows_to_units(c, batch, diag);
@@ -211,27 +254,47 @@ static void count_applied(struct consumer *c, const struct attempt *a)
 {
     int64_t position = a->row->message.position;
 
-    if (!a->row->has_copy || a->failure != NULL || a->done < a->units ||
-        a->apart || (a->row->unresolved && c->retried == position))
+    if (!a->row->has_copy || a->failed || a->done < a->units || a->apart ||
+        (a->row->unresolved && c->retried == position))
         return;
     c->applied++;
     if (a->row->unresolved)
         c->retried = position;
 }
 
+/* Keys of which no row is left, or another one holds, are known by now: when
+ * all rows that were due have been tried. */
+static void let_go(struct consumer *c, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct undelivered_row *row = batch->attempts[i].row;
+        enum key_hold hold = undelivered_keys_held(&c->newly, row->key);
+
+        if (row->unresolved)
+            c->held_known = false; /* its partition, and keys of its own */
+        else if (batch->whole || hold != KEY_FREE)
+            undelivered_keys_hold(&c->held, row->key, hold);
+    }
+}
+
 static void batch_committed(struct consumer *c, const struct batch *batch)
 {
+    c->retries.conflicts = 0;
+    c->retries.singly -= batch->count < c->retries.singly ? batch->count
+                                                          : c->retries.singly;
+    let_go(c, batch);
+    if (batch->count > 0)
+        c->retries.next_at = 0; /* there may be more of them */
     for (size_t i = 0; i < batch->count; i++) {
         const struct attempt *a = &batch->attempts[i];
 
         count_applied(c, a);
         /* without keys it lies in every partition: told once */
-        if (a->failure == NULL ||
-            (i > 0 && a->row->unresolved && a[-1].failure != NULL &&
+        if (!a->failed || a->outcome.skip ||
+            (i > 0 && a->row->unresolved && a[-1].failed &&
              a[-1].row->message.position == a->row->message.position))
             continue;
-        c->failed++;
-        apply_log_failure(c, &a->row->message, a->failure);
+        apply_entry_told(c, &a->outcome.entry);
     }
     apply_entries_told(c);
     apply_committed(c);
@@ -240,7 +303,6 @@ static void batch_committed(struct consumer *c, const struct batch *batch)
 enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
 {
     struct apply_search search = {.careful = false};
-    size_t limit = c->env->batch;
 
     *worked = false;
     for (;;) {
@@ -251,19 +313,26 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
 
         if (status != STATUS_OK || !run)
             return status;
-        status = batch_run(c, &batch, limit, &search, &repeat, diag);
+        status = batch_run(c, &batch, &lock, &search, &repeat, diag);
+        if (status == STATUS_OK && batch.count == 0) {
+            db_rollback(c->env->db);
+            return STATUS_OK;
+        }
         if (status == STATUS_OK && !repeat)
             status = apply_commit(c, search.careful, diag);
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
-            *worked = batch.count > 0;
+            *worked = true;
             batch_committed(c, &batch);
             return STATUS_OK;
         }
-        status = apply_search_on(c, &search, status, limit == 1, diag);
-        if (status != STATUS_OK)
+        status = apply_search_on(c, &search, status, batch.count <= 1,
+                                 &c->retries.conflicts, diag);
+        if (search.split) {
+            c->retries.singly = batch.count;
+            *worked = status == STATUS_OK;
+        }
+        if (status != STATUS_OK || search.split)
             return status;
-        if (search.split)
-            limit = 1;
     }
 }

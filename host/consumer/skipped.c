@@ -74,6 +74,17 @@ enum status skips_record(struct db *db, const struct catalog *catalog,
                     DB_ANY_ROWS, -1, diag);
 }
 
+enum status skips_forget(struct db *db, const struct catalog *catalog,
+                         const char *consumer_id, const char *source,
+                         int64_t position, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integer(position)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_SKIPPED_FORGET), params, 3,
+                    DB_ANY_ROWS, -1, diag);
+}
+
 enum status skips_read(struct db *db, const struct catalog *catalog,
                        const char *consumer_id, const char *source,
                        int64_t after, int64_t upto, struct skips *skips,

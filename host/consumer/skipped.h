@@ -7,8 +7,10 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "consumer/failure.h"
 #include "db/catalog.h"
 #include "db/db.h"
+#include "topic/message.h"
 
 /** The skips of one consumer and source within a range of positions. */
 struct skips {
@@ -22,6 +24,9 @@ struct skip {
     int64_t position;
     struct text key; /* NULL data: none */
     bool every_key;  /* for all keys of the message */
+    /* for the log, where a policy decided it; else NULL */
+    const struct message *message;
+    const struct failure *failure;
 };
 
 /** Queues the insert of a skip, in the caller's transaction. Recorded twice
@@ -30,6 +35,12 @@ struct skip {
 enum status skips_record(struct db *db, const struct catalog *catalog,
                          const char *consumer_id, const char *source,
                          const struct skip *skip, struct diag *diag) MUST_CHECK;
+
+/** Queues the delete of skips that no partition can meet any more: all have
+ * passed `position`, and no undelivered message lies there. */
+enum status skips_forget(struct db *db, const struct catalog *catalog,
+                         const char *consumer_id, const char *source,
+                         int64_t position, struct diag *diag) MUST_CHECK;
 
 enum status skips_read(struct db *db, const struct catalog *catalog,
                        const char *consumer_id, const char *source,

@@ -29,36 +29,72 @@ static bool status_parse(struct text word, enum undelivered_status *status)
 
 /* --- which keys are held ------------------------------------------------- */
 
-void undelivered_keys_hold(struct undelivered_keys *keys, struct text key)
+void undelivered_keys_init(struct undelivered_keys *keys, int partitions)
 {
-    bool added;
-    struct text stored = key.data == NULL ? TEXT_LITERAL("")
-                                          : arena_copy(&keys->arena, key);
-
-    map_put(&keys->keys, stored, 1, &added);
+    *keys = (struct undelivered_keys){
+        .partitions = partitions,
+        .blocked = mem_alloc((size_t)partitions * sizeof(bool)),
+    };
 }
 
-bool undelivered_keys_held(const struct undelivered_keys *keys, struct text key)
+void undelivered_keys_hold(struct undelivered_keys *keys, struct text key,
+                           enum key_hold hold)
 {
-    if (keys->unresolved)
-        return true;
+    struct text asked = key.data == NULL ? TEXT_LITERAL("") : key;
+    bool added;
+
+    if (map_get(&keys->keys, asked) == MAP_ABSENT) {
+        if (hold != KEY_FREE)
+            map_put(&keys->keys, arena_copy(&keys->arena, asked), hold, &added);
+        return;
+    }
+    map_set(&keys->keys, asked, hold);
+}
+
+enum key_hold undelivered_keys_held(const struct undelivered_keys *keys,
+                                    struct text key)
+{
+    int64_t hold;
+
     if (keys->keys.count == 0)
-        return false;
-    return map_get(&keys->keys, key.data == NULL ? TEXT_LITERAL("") : key) !=
-           MAP_ABSENT;
+        return KEY_FREE;
+    hold = map_get(&keys->keys, key.data == NULL ? TEXT_LITERAL("") : key);
+    return hold == MAP_ABSENT ? KEY_FREE : (enum key_hold)hold;
 }
 
 void undelivered_keys_clear(struct undelivered_keys *keys)
 {
     map_clear(&keys->keys);
     arena_reset(&keys->arena);
-    keys->unresolved = false;
+    memset(keys->blocked, 0, (size_t)keys->partitions * sizeof(bool));
 }
 
 void undelivered_keys_free(struct undelivered_keys *keys)
 {
     map_free(&keys->keys);
     arena_free(&keys->arena);
+    mem_free(keys->blocked);
+}
+
+/* One row: key, unresolved, partition of an unresolved one, dead. */
+static enum status hold_take(struct db_rows *rows,
+                             struct undelivered_keys *keys, struct diag *diag)
+{
+    int64_t partition = db_get_int64(rows, 2);
+
+    if (!db_get_bool(rows, 1)) {
+        undelivered_keys_hold(keys, db_get_text(rows, 0),
+                              db_get_int64(rows, 3) != 0 ? KEY_DEAD
+                                                         : KEY_WAITS);
+        return STATUS_OK;
+    }
+    if (partition < 0 || partition >= keys->partitions)
+        return diag_set(diag, STATUS_PERMANENT,
+                        "an undelivered message lies in partition %lld, and "
+                        "there are %d",
+                        (long long)partition, keys->partitions);
+    keys->blocked[partition] = true;
+    return STATUS_OK;
 }
 
 enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
@@ -78,10 +114,9 @@ enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
     if (status != STATUS_OK)
         return status;
     while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        if (db_get_bool(rows, 1))
-            keys->unresolved = true;
-        else
-            undelivered_keys_hold(keys, db_get_text(rows, 0));
+        status = hold_take(rows, keys, diag);
+        if (status != STATUS_OK)
+            break;
     }
     db_rows_close(rows);
     return status;
@@ -99,6 +134,7 @@ enum {
     COLUMN_PARTITION,
     COLUMN_STATUS,
     COLUMN_FAILURES,
+    COLUMN_NEXT_RETRY,
     COLUMN_REASON,
     COLUMN_RECORDED_AT,
     COLUMN_UNRESOLVED,
@@ -116,11 +152,19 @@ static const struct db_column columns[COLUMNS] = {
     [COLUMN_PARTITION] = {"partition_no", DB_INT64, DB_SET},
     [COLUMN_STATUS] = {"status", DB_TEXT, DB_SET},
     [COLUMN_FAILURES] = {"failure_count", DB_INT64, DB_SET},
+    [COLUMN_NEXT_RETRY] = {"next_retry_at", DB_TIMESTAMP, DB_SET},
     [COLUMN_REASON] = {"failure_reason", DB_TEXT, DB_SET},
     [COLUMN_RECORDED_AT] = {"recorded_at", DB_TIMESTAMP, DB_SET},
     [COLUMN_UNRESOLVED] = {"unresolved", DB_BOOL, DB_SET},
     [COLUMN_COPY] = {"message_copy", DB_TEXT, DB_SET},
 };
+
+static struct db_value retry_time(const struct undelivered_entry *entry)
+{
+    return entry->status == UNDELIVERED_FAILED && entry->next_retry_at != 0
+               ? db_timestamp(entry->next_retry_at)
+               : db_null();
+}
 
 enum status undelivered_record(struct db *db, const struct names *names,
                                const char *consumer_id, const char *source,
@@ -159,6 +203,7 @@ enum status undelivered_record(struct db *db, const struct names *names,
         v[COLUMN_PARTITION] = db_integer(e->partition);
         v[COLUMN_STATUS] = db_string(status_words[e->status]);
         v[COLUMN_FAILURES] = db_integer(e->failure_count);
+        v[COLUMN_NEXT_RETRY] = retry_time(e);
         v[COLUMN_REASON] = db_string(e->failure != NULL ? e->failure->reason
                                                         : NULL);
         v[COLUMN_RECORDED_AT] = db_timestamp(now_us);
@@ -170,25 +215,40 @@ enum status undelivered_record(struct db *db, const struct names *names,
 }
 
 enum status undelivered_delete(struct db *db, const struct catalog *catalog,
-                               const char *id, struct diag *diag)
+                               const struct text *ids, size_t count,
+                               struct diag *diag)
 {
-    const struct db_value params[] = {db_string(id)};
+    const struct db_value params[] = {db_texts(ids, count)};
 
+    if (count == 0)
+        return STATUS_OK;
     return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_DELETE), params, 1,
-                    1, -1, diag);
+                    (int64_t)count, -1, diag);
 }
 
 enum status undelivered_fail(struct db *db, const struct catalog *catalog,
-                             const char *id, enum undelivered_status status,
-                             int failure_count, const struct failure *failure,
+                             const char *id,
+                             const struct undelivered_entry *entry,
                              struct diag *diag)
 {
     const struct db_value params[] = {
-        db_string(id), db_string(status_words[status]),
-        db_integer(failure_count), db_string(failure->reason)};
+        db_string(id), db_string(status_words[entry->status]),
+        db_integer(entry->failure_count), db_string(entry->failure->reason),
+        retry_time(entry)};
 
-    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_FAIL), params, 4,
+    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_FAIL), params, 5,
                     1, -1, diag);
+}
+
+enum status undelivered_bury(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, const char *source,
+                             struct text key, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_text_value(key)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_BURY), params, 3,
+                    DB_ANY_ROWS, -1, diag);
 }
 
 enum status undelivered_revive(struct db *db, const struct catalog *catalog,
@@ -250,7 +310,7 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             int64_t now_us, size_t limit, size_t byte_limit,
                             struct arena *arena,
                             struct undelivered_row **rows_out, size_t *count,
-                            struct diag *diag)
+                            bool *whole, struct diag *diag)
 {
     const struct db_value params[] = {db_string(consumer_id), db_string(source),
                                       db_timestamp(now_us),
@@ -276,6 +336,29 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
         bytes += list[*count].message.payload.len;
         (*count)++;
     }
+    db_rows_close(rows);
+    *whole = *count < limit && bytes < byte_limit;
+    return status;
+}
+
+enum status undelivered_next(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, const char *source,
+                             int64_t *next_us, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id),
+                                      db_string(source)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    *next_us = INT64_MAX;
+    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_NEXT), params, 2,
+                      &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db_next(rows, &more, diag);
+    if (status == STATUS_OK && more && !db_is_null(rows, 0))
+        *next_us = db_get_timestamp(rows, 0);
     db_rows_close(rows);
     return status;
 }

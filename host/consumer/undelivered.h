@@ -33,6 +33,7 @@ struct undelivered_entry {
     enum undelivered_status status;
     int failure_count;
     const struct failure *failure; /* NULL: has not failed itself */
+    int64_t next_retry_at;         /* FAILED: when, 0: at once */
     bool unresolved;
 };
 
@@ -49,20 +50,32 @@ struct undelivered_row {
     bool unresolved;
 };
 
-/** Keys that have undelivered messages which hold them. */
+/** What a key's later messages do. */
+enum key_hold {
+    KEY_FREE,
+    KEY_WAITS, /* they are recorded as WAITING */
+    KEY_DEAD,  /* they are recorded as DEAD_LETTER_KEY */
+};
+
+/** Keys and partitions that have undelivered messages which hold them. */
 struct undelivered_keys {
     struct arena arena;
-    struct map keys; /* key -> 1; the empty key stands for none */
-    bool unresolved; /* some message's keys are unknown: nothing may pass */
+    struct map keys; /* key -> enum key_hold; the empty key stands for none */
+    bool *blocked;   /* by partition: a message whose keys are unknown */
+    int partitions;
 };
+
+void undelivered_keys_init(struct undelivered_keys *keys, int partitions);
 
 enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
                                   const char *consumer_id, const char *source,
                                   struct undelivered_keys *keys,
                                   struct diag *diag) MUST_CHECK;
-void undelivered_keys_hold(struct undelivered_keys *keys, struct text key);
-bool undelivered_keys_held(const struct undelivered_keys *keys,
-                           struct text key);
+/** Holds a key, or with KEY_FREE lets it go. */
+void undelivered_keys_hold(struct undelivered_keys *keys, struct text key,
+                           enum key_hold hold);
+enum key_hold undelivered_keys_held(const struct undelivered_keys *keys,
+                                    struct text key);
 void undelivered_keys_clear(struct undelivered_keys *keys);
 void undelivered_keys_free(struct undelivered_keys *keys);
 
@@ -74,24 +87,37 @@ enum status undelivered_record(struct db *db, const struct names *names,
                                int64_t now_us, struct arena *arena,
                                struct diag *diag) MUST_CHECK;
 
-/** Reads rows that may be tried now: FAILED and due, and what waits behind
- * them, in position order; up to `limit` rows and, beyond the first row, about
- * `byte_limit` bytes of copies. */
+/** Reads rows that may be tried now: of each key that no row holds, all rows
+ * but DEAD_LETTER, in position order; up to `limit` rows and, beyond the first
+ * row, about `byte_limit` bytes of copies. *whole: there are no more. */
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
                             int64_t now_us, size_t limit, size_t byte_limit,
                             struct arena *arena, struct undelivered_row **rows,
-                            size_t *count, struct diag *diag) MUST_CHECK;
+                            size_t *count, bool *whole,
+                            struct diag *diag) MUST_CHECK;
 
-/** Queues the delete of a row that was applied. */
+/** When the next row is due that is not due yet: INT64_MAX for none. */
+enum status undelivered_next(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, const char *source,
+                             int64_t *next_us, struct diag *diag) MUST_CHECK;
+
+/** Queues the delete of rows that are settled, in one statement. */
 enum status undelivered_delete(struct db *db, const struct catalog *catalog,
-                               const char *id, struct diag *diag) MUST_CHECK;
+                               const struct text *ids, size_t count,
+                               struct diag *diag) MUST_CHECK;
 
-/** Queues the new status of a row whose retry failed. */
+/** Queues what became of a row whose retry failed: status, count, time of the
+ * next retry and failure of `entry`. */
 enum status undelivered_fail(struct db *db, const struct catalog *catalog,
-                             const char *id, enum undelivered_status status,
-                             int failure_count, const struct failure *failure,
+                             const char *id,
+                             const struct undelivered_entry *entry,
                              struct diag *diag) MUST_CHECK;
+
+/** Queues that what waits behind a key's dead letter lies dead, too. */
+enum status undelivered_bury(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, const char *source,
+                             struct text key, struct diag *diag) MUST_CHECK;
 
 /** Queues a fresh budget: HALTED rows become FAILED, due at once. */
 enum status undelivered_revive(struct db *db, const struct catalog *catalog,

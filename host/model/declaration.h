@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "consumer/fingerprint.h"
+#include "consumer/policy.h"
 #include "db/shape.h"
 #include "schema/query_table.h"
 
@@ -56,6 +57,8 @@ struct declaration {
     size_t naggregates;
     bool rebuild_on_change; /* on_change = "rebuild" */
     bool own_key;           /* a key function: keys are not the message's own */
+    /* of what the declaration does not say itself, the configuration's */
+    struct failure_policy policy;
     /* keyed projections */
     const char *table; /* query table */
     const struct declaration_field *fields;

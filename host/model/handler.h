@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "consumer/failure.h"
+#include "consumer/policy.h"
 #include "db/value.h"
 #include "model/declaration.h"
 #include "topic/message.h"
@@ -68,6 +69,12 @@ struct handler_ops {
                                 size_t slot, struct buffer *json,
                                 struct db_value *fields, struct arena *arena,
                                 struct failure *failure);
+    /** What the declared on_error function says becomes of the message, which
+     * has failed `failures` times. FAILED with *refused: it raised, or gave
+     * none of the words. */
+    enum status (*on_error)(void *code, const struct handler_call *call,
+                            int failures, const struct failure *failure,
+                            enum error_policy *policy, struct failure *refused);
     /** Forgets every slot; lets the other side collect garbage. */
     void (*batch_end)(void *code);
 };

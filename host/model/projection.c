@@ -296,6 +296,25 @@ static enum status projection_keys(void *self, const struct message *message,
     return p->handler.ops->keys(p->handler.code, &call, emit, arg, failure);
 }
 
+static enum status projection_on_error(void *self, const struct unit *unit,
+                                       int failures,
+                                       const struct failure *failure,
+                                       enum error_policy *policy,
+                                       struct failure *refused)
+{
+    struct projection *p = self;
+    const struct handler_call call = {
+        .declaration = p->declaration,
+        .message = unit->message,
+        .key = unit->key,
+        .partition = unit->partition,
+        .attempt = unit->attempt,
+    };
+
+    return p->handler.ops->on_error(p->handler.code, &call, failures, failure,
+                                    policy, refused);
+}
+
 static const char *projection_where(void *self, int64_t tag)
 {
     (void)self;
@@ -317,6 +336,7 @@ static const struct applier_ops projection_ops = {
     .begin = projection_begin,
     .apply = projection_apply,
     .finish = projection_finish,
+    .on_error = projection_on_error,
     .where = projection_where,
     .end = projection_end,
 };

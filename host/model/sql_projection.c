@@ -112,6 +112,25 @@ static enum status sql_projection_keys(void *self,
     return p->handler.ops->keys(p->handler.code, &call, emit, arg, failure);
 }
 
+static enum status sql_projection_on_error(void *self, const struct unit *unit,
+                                           int failures,
+                                           const struct failure *failure,
+                                           enum error_policy *policy,
+                                           struct failure *refused)
+{
+    struct sql_projection *p = self;
+    const struct handler_call call = {
+        .declaration = p->declaration,
+        .message = unit->message,
+        .key = unit->key,
+        .partition = unit->partition,
+        .attempt = unit->attempt,
+    };
+
+    return p->handler.ops->on_error(p->handler.code, &call, failures, failure,
+                                    policy, refused);
+}
+
 static const char *sql_projection_where(void *self, int64_t tag)
 {
     struct sql_projection *p = self;
@@ -132,6 +151,7 @@ static const struct applier_ops sql_projection_ops = {
     .begin = sql_projection_begin,
     .apply = sql_projection_apply,
     .finish = sql_projection_finish,
+    .on_error = sql_projection_on_error,
     .where = sql_projection_where,
     .end = sql_projection_end,
 };

@@ -34,6 +34,7 @@ static enum status open_script(struct application *app, struct diag *diag)
                 .memory = settings->limit_memory,
                 .payload = settings->limit_payload,
             },
+        .policy = settings->policy,
         .jit = settings->jit,
         .grants = (const char *const *)settings->grants,
         .clock = &app->clock,

@@ -16,7 +16,7 @@
 
 /* How often in a row a run to idle meets a lost connection or a conflict
  * before it gives up. */
-#define RUN_TRIES 10
+#define RUN_TRIES 20
 
 /* How old the mark may be while there is enough to apply below it. */
 #define MARK_PAUSE_US (CLOCK_SECOND / 50)
@@ -25,7 +25,8 @@
 #define BLOCKED_PATIENCE_US CLOCK_SECOND
 #define BLOCKED_AGAIN_US    (30 * CLOCK_SECOND)
 
-/* A consumer that is paused or halted is looked at again this often. */
+/* Whether somebody paused, resumed or rebuilt a consumer is looked at so
+ * often. */
 #define REFRESH_US (CLOCK_SECOND / 2)
 
 /* Two hosts on one database fence each other all the time; it is told at most
@@ -41,6 +42,7 @@ struct worker {
     struct diag trouble; /* of its last step */
     bool stuck;          /* and that does not pass by itself */
     bool stuck_told;
+    bool reload;            /* its row was changed by somebody */
     int64_t fenced;         /* times, since it was told */
     int64_t fenced_told_at; /* monotonic; 0: never */
 };
@@ -99,7 +101,8 @@ static void worker_init(struct host *host, struct worker *worker,
         applier = sql_projection_applier(worker->sql_projection);
     }
     consumer_init(&worker->consumer, &host->env, &name, declaration->source,
-                  &filter, declaration->own_key, &applier);
+                  &filter, declaration->own_key, &declaration->policy,
+                  &applier);
 }
 
 static void host_free(struct host *host)
@@ -328,6 +331,58 @@ static bool refresh_is_due(struct host *host)
     return true;
 }
 
+struct states_seen {
+    struct host *host;
+    bool *changed; /* by worker */
+    bool *found;
+};
+
+/* What one worker knows of its consumer's row, against the row. */
+static void state_seen(void *arg, const struct consumer_row *row)
+{
+    struct states_seen *seen = arg;
+
+    for (size_t i = 0; i < seen->host->nworkers; i++) {
+        const struct consumer_row *known = &seen->host->workers[i].consumer.row;
+
+        if (strcmp(known->id, row->id) != 0)
+            continue;
+        seen->found[i] = true;
+        seen->changed[i] = known->state != row->state ||
+                           known->halt_reason != row->halt_reason ||
+                           known->epoch != row->epoch;
+    }
+}
+
+/* One statement for all consumers; only those that somebody changed, or that
+ * stand still, are read. */
+static enum status refresh_states(struct host *host, struct diag *diag)
+{
+    struct application *app = host->app;
+    struct arena arena = ARENA_EMPTY;
+    struct states_seen seen = {
+        .host = host,
+        .changed = arena_alloc_zero(&arena, host->nworkers + 1),
+        .found = arena_alloc_zero(&arena, host->nworkers + 1),
+    };
+    enum status status = db_begin(app->db, diag);
+
+    if (status == STATUS_OK) {
+        status = registry_states(app->db, app->catalog, state_seen, &seen,
+                                 diag);
+        db_rollback(app->db);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+
+        if (!seen.changed[i] && seen.found[i])
+            continue;
+        worker->reload = true;
+    }
+    arena_free(&arena);
+    return status;
+}
+
 static bool is_passing(enum status status)
 {
     return status == STATUS_CONFLICT || status == STATUS_LOST ||
@@ -363,6 +418,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
     bool any = false;
     enum status status = advance_mark(host, diag);
 
+    if (refresh && status == STATUS_OK)
+        status = refresh_states(host, diag);
     for (size_t i = 0; i < host->nworkers && !ends_round(status); i++) {
         struct worker *worker = &host->workers[i];
         enum status own = STATUS_OK;
@@ -371,8 +428,10 @@ enum status host_step(struct host *host, struct host_progress *progress,
         if (worker->stuck && !refresh)
             continue;
         worker->stuck = false;
-        if (refresh && worker->consumer.row.state != CONSUMER_RUNNING)
+        if (worker->reload) {
             own = consumer_reload(&worker->consumer, &worker->trouble);
+            worker->reload = own != STATUS_OK;
+        }
         if (own == STATUS_OK)
             own = step_worker(host, worker, &worked, &worker->trouble);
         any |= worked;
@@ -460,13 +519,41 @@ static enum status report_halted(const struct host *host, struct diag *diag)
     if (halted > 0)
         diag_set(diag, STATUS_FAILED,
                  "%.1500s%s; `moontide status %s` shows the %s and the script "
-                 "%s, and the next start tries %s again",
+                 "%s, and `moontide resume` or the next start tries %s again",
                  list.data, list.len > 1500 ? " ..." : "",
                  halted == 1 ? first->name.name : "CONSUMER",
                  halted == 1 ? "message" : "messages",
                  halted == 1 ? "line" : "lines", halted == 1 ? "it" : "them");
     buffer_free(&list);
     return halted > 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+/* What waits for its next attempt is not done, and comes by itself. */
+static enum status report_waiting(const struct host *host, struct diag *diag)
+{
+    const struct consumer *first = NULL;
+    size_t waiting = 0;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].consumer;
+
+        if (!consumer_awaits_retry(c))
+            continue;
+        waiting++;
+        if (first == NULL || c->retries.next_at < first->retries.next_at)
+            first = c;
+    }
+    if (waiting == 0)
+        return STATUS_OK;
+    return diag_set(
+        diag, STATUS_BUSY,
+        "messages of %s '%s'%s wait for another attempt, the next one in "
+        "%.1f s; `moontide status %s` shows why, and a run after that tries "
+        "again",
+        first->name.type, first->name.name, waiting > 1 ? " and others" : "",
+        (double)(first->retries.next_at - clock_now(&host->app->clock)) /
+            (double)CLOCK_SECOND,
+        first->name.name);
 }
 
 enum status host_stuck(const struct host *host, struct diag *diag)
@@ -512,7 +599,9 @@ enum status host_run_until_idle(struct host *host,
     if (status != STATUS_OK || *stop)
         return status;
     status = host_stuck(host, diag);
-    return status == STATUS_OK ? report_halted(host, diag) : status;
+    if (status == STATUS_OK)
+        status = report_halted(host, diag);
+    return status == STATUS_OK ? report_waiting(host, diag) : status;
 }
 
 enum status host_run(struct host *host, const volatile sig_atomic_t *stop,

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "consumer/policy.h"
 #include "schema/names.h"
 
 struct lua_State;
@@ -29,6 +30,7 @@ struct settings {
     int64_t limit_time_us;
     int64_t limit_memory;
     int64_t limit_payload;
+    struct failure_policy policy; /* of consumers that say nothing else */
     bool jit;
     char **grants; /* NULL-terminated */
     bool prepare;  /* keep prepared statements on the server */

@@ -72,6 +72,52 @@ const struct settings_key settings_keys[] = {
      .max = HOUR,
      .allowed = "a duration from \"1ms\" to \"1h\"",
      .doc = "pause between polls when idle"},
+    {.name = "retry.attempts",
+     .kind = SETTINGS_INTEGER,
+     TARGET(policy.retry.attempts),
+     .fallback = "5",
+     .min = 1,
+     .max = 1000000,
+     .allowed = "a whole number from 1 to 1000000",
+     .doc = "how often a message is tried, the first time included"},
+    {.name = "retry.delay",
+     .kind = SETTINGS_DURATION,
+     TARGET(policy.retry.delay_us),
+     .fallback = "1s",
+     .min = 0,
+     .max = 365 * DAY,
+     .allowed = "a duration up to 365 days",
+     .doc = "time before the second attempt"},
+    {.name = "retry.factor",
+     .kind = SETTINGS_NUMBER,
+     TARGET(policy.retry.factor),
+     .fallback = "2",
+     .min = 1,
+     .max = 1000,
+     .allowed = "a number from 1 to 1000",
+     .doc = "each delay is so many times the one before"},
+    {.name = "retry.max_delay",
+     .kind = SETTINGS_DURATION,
+     TARGET(policy.retry.max_delay_us),
+     .fallback = "5m",
+     .min = 0,
+     .max = 365 * DAY,
+     .allowed = "a duration up to 365 days",
+     .doc = "no delay is longer"},
+    {.name = "retry.jitter",
+     .kind = SETTINGS_NUMBER,
+     TARGET(policy.retry.jitter),
+     .fallback = "0.2",
+     .min = 0,
+     .max = 1,
+     .allowed = "a number from 0 to 1",
+     .doc = "part by which a delay varies, up and down"},
+    {.name = "on_error",
+     .kind = SETTINGS_POLICY,
+     TARGET(policy.on_error),
+     .fallback = "halt",
+     .allowed = ON_ERROR_WORDS,
+     .doc = "what a message leads to whose attempts are used up"},
     {.name = "limits.time",
      .kind = SETTINGS_DURATION,
      TARGET(limit_time_us),
@@ -158,9 +204,7 @@ const struct settings_key settings_keys[] = {
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
     "lease.duration",   "lease.heartbeat",     "lease.rebalance",
-    "notify_url",       "retry.attempts",      "retry.delay",
-    "retry.factor",     "retry.max_delay",     "retry.jitter",
-    "on_error",         "limits.cascade",      "capture.max_age",
+    "notify_url",       "limits.cascade",      "capture.max_age",
     "capture.max_rows", "capture.force",       "sagas.keep",
     "commands.keep",    "compaction.schedule", "tombstones.max_age",
     "admin.listen",     "admin.token",
@@ -364,6 +408,21 @@ static bool read_amount(const struct settings_key *key,
     return true;
 }
 
+static bool read_number(const struct table_entry *entry, bool loose,
+                        double *value)
+{
+    char *end;
+
+    *value = entry->number;
+    if (entry->kind == TABLE_NUMBER)
+        return isfinite(*value);
+    if (entry->kind != TABLE_STRING || !loose || entry->string.len == 0 ||
+        strchr("+-.0123456789", entry->string.data[0]) == NULL)
+        return false;
+    *value = strtod(entry->string.data, &end);
+    return isfinite(*value) && *end == '\0';
+}
+
 static bool read_boolean(const struct table_entry *entry, bool loose,
                          bool *value)
 {
@@ -416,6 +475,7 @@ static bool set_value(const struct settings_key *key,
 {
     void *target = (char *)settings + key->target;
     int64_t number = 0;
+    double real;
 
     switch (key->kind) {
     case SETTINGS_TEXT:
@@ -428,6 +488,12 @@ static bool set_value(const struct settings_key *key,
             number > key->max)
             return false;
         *(int *)target = (int)number;
+        return true;
+    case SETTINGS_NUMBER:
+        if (!read_number(entry, loose, &real) || real < (double)key->min ||
+            real > (double)key->max)
+            return false;
+        *(double *)target = real;
         return true;
     case SETTINGS_DURATION:
     case SETTINGS_SIZE:
@@ -449,6 +515,9 @@ static bool set_value(const struct settings_key *key,
     case SETTINGS_FORMAT:
         return entry->kind == TABLE_STRING &&
                log_parse_format(entry->string.data, target);
+    case SETTINGS_POLICY:
+        return entry->kind == TABLE_STRING &&
+               error_policy_parse(entry->string, target);
     }
     return false;
 }
@@ -468,11 +537,15 @@ static void write_plain(const struct settings_key *key,
                         const struct table_entry *entry, struct buffer *out)
 {
     int64_t number = 0;
+    double real;
     bool boolean = false;
 
     if (key != NULL && key->kind == SETTINGS_INTEGER &&
         read_integer(entry, true, &number))
         buffer_printf(out, "%" PRId64, number);
+    else if (key != NULL && key->kind == SETTINGS_NUMBER &&
+             read_number(entry, true, &real))
+        buffer_printf(out, "%.15g", real);
     else if (key != NULL && key->kind == SETTINGS_BOOLEAN &&
              read_boolean(entry, true, &boolean))
         buffer_append_string(out, boolean ? "true" : "false");

@@ -15,12 +15,14 @@ enum settings_kind {
     SETTINGS_DATABASE, /* the same, a URL */
     SETTINGS_PREFIX,   /* the same, may be empty */
     SETTINGS_INTEGER,  /* int */
+    SETTINGS_NUMBER,   /* double */
     SETTINGS_DURATION, /* int64_t, microseconds */
     SETTINGS_SIZE,     /* int64_t, bytes */
     SETTINGS_BOOLEAN,  /* bool */
     SETTINGS_LIST,     /* char **, NULL-terminated */
     SETTINGS_LEVEL,    /* enum log_level */
     SETTINGS_FORMAT,   /* enum log_format */
+    SETTINGS_POLICY,   /* enum error_policy */
 };
 
 struct settings_key {
@@ -28,14 +30,14 @@ struct settings_key {
     enum settings_kind kind;
     size_t target;        /* offset in struct settings */
     const char *fallback; /* as text; NULL: decided when it is needed */
-    int64_t min, max;     /* INTEGER, DURATION, SIZE; units as stored */
+    int64_t min, max;     /* of numbers; units as stored */
     const char *allowed;  /* for the message: "a whole number from 1 to 9" */
     const char *doc;
 };
 
 /** The keys that work; ends with a NULL name. */
 extern const struct settings_key settings_keys[];
-#define SETTINGS_KEY_MAX 32
+#define SETTINGS_KEY_MAX 40
 
 /** A value as JSON and where it came from; both are owned. */
 struct settings_origin {

@@ -239,6 +239,49 @@ static void take_query_table(const struct build *b)
     d->table = arena_string(b->set->arena, text_of(name));
 }
 
+static double take_number(const struct build *b, int at, const char *key,
+                          double otherwise)
+{
+    double value;
+
+    lua_getfield(b->L, at, key);
+    value = lua_isnumber(b->L, -1) ? lua_tonumber(b->L, -1) : otherwise;
+    lua_pop(b->L, 1);
+    return value;
+}
+
+/* declare.lua has checked the values; durations are in microseconds. */
+static void take_policy(const struct build *b)
+{
+    struct failure_policy *policy = &b->declaration->policy;
+    struct retry_policy *retry = &policy->retry;
+    int at;
+
+    *policy = b->set->policy;
+    lua_getfield(b->L, b->at, "retry");
+    at = lua_gettop(b->L);
+    if (lua_istable(b->L, at)) {
+        retry->attempts = (int)take_number(b, at, "attempts", retry->attempts);
+        retry->delay_us = (int64_t)take_number(b, at, "delay",
+                                               (double)retry->delay_us);
+        retry->factor = take_number(b, at, "factor", retry->factor);
+        retry->max_delay_us = (int64_t)take_number(b, at, "max_delay",
+                                                   (double)retry->max_delay_us);
+        retry->jitter = take_number(b, at, "jitter", retry->jitter);
+    }
+    lua_pop(b->L, 1);
+    b->code->on_error = LUA_NOREF;
+    lua_getfield(b->L, b->at, "on_error");
+    policy->decides = lua_isfunction(b->L, -1);
+    if (policy->decides) {
+        b->code->on_error = luaL_ref(b->L, LUA_REGISTRYINDEX);
+        return;
+    }
+    if (lua_isstring(b->L, -1))
+        error_policy_parse(text_of(lua_tostring(b->L, -1)), &policy->on_error);
+    lua_pop(b->L, 1);
+}
+
 /* The path of the DDL file for this dialect, NULL when there is none. */
 static const char *take_tables_path(const struct build *b)
 {
@@ -322,6 +365,7 @@ static void take_declaration(struct build *b, size_t index)
     b->code->reset = take_function(b, "reset");
     d->own_key = b->code->key != LUA_NOREF;
     d->resettable = b->code->reset != LUA_NOREF;
+    take_policy(b);
     take_fields(b);
     if (d->kind == DECLARATION_PROJECTION)
         take_query_table(b);
@@ -428,6 +472,8 @@ static void find_warnings(lua_State *L, struct declare_set *set)
         scan_function(L, scan, set->code[i].initial, &w);
         w.what = "the reset function";
         scan_function(L, scan, set->code[i].reset, &w);
+        w.what = "the on_error function";
+        scan_function(L, scan, set->code[i].on_error, &w);
         for (size_t t = 0; t < d->ntypes; t++) {
             snprintf(what, sizeof(what), "the handler for %.100s",
                      d->types[t].data);

@@ -19,6 +19,7 @@ struct declare_code {
     int key;       /* LUA_NOREF: the message's own key */
     int initial;   /* LUA_NOREF: an empty table */
     int reset;     /* LUA_NOREF: none */
+    int on_error;  /* LUA_NOREF: a word */
     int *handlers; /* one per declaration.types */
 };
 
@@ -28,6 +29,7 @@ struct declare_set {
     struct arena *arena; /* set by the caller, who frees it */
     const char *dialect; /* set by the caller: picks texts per dialect */
     int partitions;      /* set by the caller */
+    struct failure_policy policy; /* set by the caller: of those without one */
     struct declaration *items;
     struct declare_code *code; /* one per item */
     size_t count;

@@ -407,6 +407,68 @@ handler_state_encode(void *self, const struct handler_call *call, size_t slot,
     return status;
 }
 
+/* --- on_error ----------------------------------------------------------------
+ */
+
+/* What on_error learns of the failure. */
+static void push_failure(lua_State *L, const struct handler_job *job)
+{
+    const char *reason = job->happened->reason;
+    const char *colon = strchr(reason, ':');
+
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, reason);
+    lua_setfield(L, -2, "reason");
+    lua_pushlstring(L, reason,
+                    colon != NULL ? (size_t)(colon - reason) : strlen(reason));
+    lua_setfield(L, -2, "class");
+    lua_pushboolean(L, job->happened->permanent);
+    lua_setfield(L, -2, "permanent");
+    lua_pushinteger(L, job->failures);
+    lua_setfield(L, -2, "attempts");
+}
+
+static int enter_on_error(lua_State *L)
+{
+    struct handler_job *job = lua_touserdata(L, 1);
+    char where[LIMITS_TEXT_SIZE], shown[128];
+    struct text word;
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->on_error);
+    lua_pushvalue(L, -1);
+    event_push(job->code, L);
+    push_failure(L, job);
+    lua_call(L, 2, 1);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        word.data = lua_tolstring(L, -1, &word.len);
+        if (error_policy_parse(word, &job->policy))
+            return 0;
+    }
+    value_describe(L, -1, shown, sizeof(shown));
+    handler_run_where(L, 2, where, sizeof(where));
+    failure_set(job->failure, false, "error",
+                "%s: on_error returned %s; it must return " ON_ERROR_WORDS,
+                where, shown);
+    return handler_run_fail(job);
+}
+
+static enum status handler_on_error(void *self, const struct handler_call *call,
+                                    int failures, const struct failure *failure,
+                                    enum error_policy *policy,
+                                    struct failure *refused)
+{
+    struct handler_job job = {
+        .call = call,
+        .failure = refused,
+        .happened = failure,
+        .failures = failures,
+    };
+    enum status status = handler_run(self, ENTRY_ON_ERROR, &job, NULL);
+
+    *policy = job.policy;
+    return status;
+}
+
 /* --- life -------------------------------------------------------------------
  */
 
@@ -437,15 +499,20 @@ const struct handler_ops handler_call_ops = {
     .apply_state = handler_apply_state,
     .apply = handler_apply,
     .state_encode = handler_state_encode,
+    .on_error = handler_on_error,
     .batch_end = handler_batch_end,
 };
 
 static int prepare(lua_State *L)
 {
     static const lua_CFunction entries[ENTRY_COUNT] = {
-        [ENTRY_KEYS] = enter_keys,     [ENTRY_INITIAL] = enter_initial,
-        [ENTRY_DECODE] = enter_decode, [ENTRY_APPLY_STATE] = enter_apply_state,
-        [ENTRY_APPLY] = enter_apply,   [ENTRY_ENCODE] = enter_encode,
+        [ENTRY_KEYS] = enter_keys,
+        [ENTRY_INITIAL] = enter_initial,
+        [ENTRY_DECODE] = enter_decode,
+        [ENTRY_APPLY_STATE] = enter_apply_state,
+        [ENTRY_APPLY] = enter_apply,
+        [ENTRY_ENCODE] = enter_encode,
+        [ENTRY_ON_ERROR] = enter_on_error,
     };
     struct handler_code *code = lua_touserdata(L, 1);
 

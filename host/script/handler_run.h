@@ -15,10 +15,11 @@ enum handler_entry {
     ENTRY_APPLY_STATE,
     ENTRY_APPLY,
     ENTRY_ENCODE,
+    ENTRY_ON_ERROR,
     ENTRY_COUNT
 };
 
-_Static_assert(ENTRY_COUNT == 6, "handler_code.entries has one for each");
+_Static_assert(ENTRY_COUNT == 7, "handler_code.entries has one for each");
 
 /** What one protected call works on. */
 struct handler_job {
@@ -30,6 +31,9 @@ struct handler_job {
     struct text json;
     enum handler_outcome outcome;
     handler_key_fn emit;
+    const struct failure *happened; /* ON_ERROR: what the message met */
+    int failures;
+    enum error_policy policy;
     void *arg;
     struct buffer *out;
     struct db_value *fields;

@@ -148,6 +148,19 @@ static int native_timestamp(lua_State *L)
     return 1;
 }
 
+/* duration(text) -> microseconds; nil when it is none */
+static int native_duration(lua_State *L)
+{
+    struct text text;
+    int64_t us;
+
+    text.data = luaL_checklstring(L, 1, &text.len);
+    if (clock_parse_duration(text, &us, NULL) != STATUS_OK)
+        return 0;
+    lua_pushnumber(L, (lua_Number)us);
+    return 1;
+}
+
 static const luaL_Reg FUNCTIONS[] = {
     {"array", json_codec_array},
     {"object", json_codec_object},
@@ -157,6 +170,7 @@ static const luaL_Reg FUNCTIONS[] = {
     {"nearest", native_nearest},
     {"characters", native_characters},
     {"timestamp", native_timestamp},
+    {"duration", native_duration},
     {NULL, NULL},
 };
 

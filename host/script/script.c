@@ -202,6 +202,7 @@ enum status script_open(const struct script_options *options,
         .arena = &script->arena,
         .dialect = options->dialect,
         .partitions = options->partitions,
+        .policy = options->policy,
     };
     script->state->sources = source_set_new();
     status = load_all(script, options, diag);

@@ -26,6 +26,7 @@ struct script_options {
     const char *dialect; /* picks SQL texts given per dialect */
     int partitions;
     struct script_limits limits;
+    struct failure_policy policy; /* where a declaration does not say */
     bool jit;
     const char *const *grants; /* NULL-terminated names, or NULL */
     const struct clock *clock;

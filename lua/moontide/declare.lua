@@ -3,6 +3,7 @@
 --   kind name file line source revision on_change aggregates (list or nil)
 --   types (sorted) handlers (type -> function) key initial reset (functions or
 --   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
+--   retry (times in microseconds, or nil) on_error (word, function or nil)
 --   returned_by (file)
 -- It knows where it was made; the loader asks `collect` and `finish` which
 -- ones a file returned.
@@ -83,12 +84,12 @@ end
 
 -- What each kind takes; the keys of later versions are refused, so that
 -- nothing a script says is silently ignored.
-local COMMON = { "source", "aggregates", "revision", "key", "on", "on_change" }
+local COMMON = { "source", "aggregates", "revision", "key", "on", "on_change", "retry", "on_error" }
 local KEYS = {
   projection = { "fields", "initial", "table" },
   sql_projection = { "tables", "reset" },
 }
-local LATER = { "retry", "on_error", "changes", "topic", "distribution" }
+local LATER = { "changes", "topic", "distribution" }
 
 local function contains(list, word)
   for _, candidate in ipairs(list) do
@@ -123,6 +124,73 @@ local function take_function(d, spec, key)
     fail(d, "%s is %s; it must be a function", key, describe(value))
   end
   return value
+end
+
+local MICROSECONDS = 1000000
+local DURATION_MAX = 365 * 86400 * MICROSECONDS
+
+local function take_duration(d, key, value)
+  local amount = value
+  if type(value) == "string" then
+    amount = native.duration(value)
+  elseif type(value) == "number" then
+    amount = math.floor(value * MICROSECONDS + 0.5)
+  end
+  if type(amount) ~= "number" or not (amount >= 0 and amount <= DURATION_MAX) then
+    fail(d, '%s is %s; it must be a duration: seconds, or text like "250ms", up to 365 days', key,
+      type(value) == "number" and tostring(value) or describe(value))
+  end
+  return amount
+end
+
+local function take_range(d, key, value, least, most, whole)
+  if type(value) ~= "number" or not (value >= least and value <= most) or whole and value % 1 ~= 0 then
+    fail(d, "%s is %s; it must be a %snumber from %d to %d", key,
+      type(value) == "number" and tostring(value) or describe(value), whole and "whole " or "", least, most)
+  end
+  return value
+end
+
+local RETRY = {
+  attempts = function(d, key, value) return take_range(d, key, value, 1, 1000000, true) end,
+  delay = take_duration,
+  factor = function(d, key, value) return take_range(d, key, value, 1, 1000) end,
+  max_delay = take_duration,
+  jitter = function(d, key, value) return take_range(d, key, value, 0, 1) end,
+}
+
+--- What is left out is the configuration's.
+local function take_retry(d, retry)
+  if retry == nil then
+    return nil
+  elseif type(retry) ~= "table" then
+    fail(d, "retry is %s; it must be a table like { attempts = 5, delay = \"1s\" }", describe(retry))
+  end
+  local copy = {}
+  for _, key in ipairs(sorted_keys(retry)) do
+    local take = RETRY[key]
+    if not take then
+      local near = type(key) == "string" and native.nearest(key, sorted_keys(RETRY))
+      fail(d, "retry: unknown key %s%s", tostring(key), near and ('; did you mean "%s"?'):format(near)
+        or "; known are " .. table.concat(sorted_keys(RETRY), ", "))
+    end
+    copy[key] = take(d, "retry." .. key, retry[key])
+  end
+  return copy
+end
+
+local ON_ERROR = { "halt", "dead_letter_key", "dead_letter", "skip" }
+
+local function take_on_error(d, on_error)
+  if on_error == nil or type(on_error) == "function" then
+    return on_error
+  end
+  for _, word in ipairs(ON_ERROR) do
+    if on_error == word then return on_error end
+  end
+  local near = type(on_error) == "string" and native.nearest(on_error, ON_ERROR)
+  fail(d, "on_error is %s%s; it must be a function or one of %s", describe(on_error),
+    near and (' (did you mean "%s"?)'):format(near) or "", table.concat(ON_ERROR, ", "))
 end
 
 local function take_handlers(d, on)
@@ -305,6 +373,8 @@ local function build(d, spec)
   d.key = take_function(d, spec, "key")
   d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)
+  d.retry = take_retry(d, spec.retry)
+  d.on_error = take_on_error(d, spec.on_error)
   if d.kind == "projection" then
     d.initial = take_function(d, spec, "initial")
     d.fields = take_fields(d, spec.fields)

@@ -61,11 +61,17 @@ local TAKEN = {
   { "log.level", '"debug"', "debug" },
   { "log.format", '"json"', "json" },
   { "jit", "true", true },
+  { "retry.attempts", "3", 3 },
+  { "retry.delay", '"250ms"', "250ms" },
+  { "retry.factor", "1.5", 1.5 },
+  { "retry.max_delay", '"1h"', "1h" },
+  { "retry.jitter", "0", 0 },
+  { "on_error", '"dead_letter"', "dead_letter" },
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "lease = { duration = 5 }", 'notify_url = "x"', "retry = { attempts = 3 }",
-  'on_error = "halt"', "limits = { cascade = 3 }", 'capture = { max_age = "1d" }', 'sagas = { keep = "1d" }',
+local LATER = { "lease = { duration = 5 }", 'notify_url = "x"',
+  "limits = { cascade = 3 }", 'capture = { max_age = "1d" }', 'sagas = { keep = "1d" }',
   'commands = { keep = "1d" }', 'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }
 

@@ -166,13 +166,28 @@ static void every_wrong_member_is_named(void **state)
                    "\"initial\"?");
     expect_refused(ON ", 7", "projection \"p\": unknown key [1]; known are "
                              "source, aggregates, revision, key, on, "
-                             "on_change, fields, initial, table");
+                             "on_change, retry, on_error, fields, "
+                             "initial, table");
     expect_refused(ON ", on_change = 'rebuilt'",
                    "projection \"p\": on_change is \"rebuilt\"; it is "
                    "\"rebuild\" or left out: then a changed declaration halts "
                    "the projection");
-    expect_refused(ON ", retry = {}",
-                   "projection \"p\": retry is not available in this version");
+    expect_refused(ON ", retry = 3",
+                   "projection \"p\": retry is a number; it must be a table "
+                   "like { attempts = 5, delay = \"1s\" }");
+    expect_refused(ON ", retry = { attempt = 3 }",
+                   "projection \"p\": retry: unknown key attempt; did you mean "
+                   "\"attempts\"?");
+    expect_refused(ON ", retry = { attempts = 0 }",
+                   "projection \"p\": retry.attempts is 0; it must be a whole "
+                   "number from 1 to 1000000");
+    expect_refused(ON ", retry = { delay = 'soon' }",
+                   "projection \"p\": retry.delay is \"soon\"; it must be a "
+                   "duration: seconds, or text like \"250ms\", up to 365 days");
+    expect_refused(ON ", on_error = 'dead_leter'",
+                   "projection \"p\": on_error is \"dead_leter\" (did you mean "
+                   "\"dead_letter\"?); it must be a function or one of halt, "
+                   "dead_letter_key, dead_letter, skip");
     expect_refused(ON ", source = 'event-capture'",
                    "projection \"p\": source \"event-capture\" is not "
                    "available in this version; leave it out or say "

@@ -228,8 +228,6 @@ static void a_key_of_a_later_version_is_refused(void **state)
         "lease = { duration = '10s' }",
         "lease = { heartbeat = 1 }",
         "notify_url = 'x'",
-        "retry = { attempts = 5 }",
-        "on_error = 'halt'",
         "limits = { cascade = 3 }",
         "capture = { max_rows = 3 }",
         "sagas = { keep = '30d' }",

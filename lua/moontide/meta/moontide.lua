@@ -95,7 +95,26 @@ function Ctx:now() end
 ---@alias moontide.StateHandler fun(state: table, event: moontide.Event, ctx: moontide.Ctx): table | userdata | nil
 ---@alias moontide.SqlHandler fun(event: moontide.Event, ctx: moontide.Ctx)
 
+--- Durations are seconds or text like "250ms".
+---@class moontide.Retry
+---@field attempts? integer the first one included
+---@field delay? number | string
+---@field factor? number
+---@field max_delay? number | string
+---@field jitter? number 0 to 1
+
+---@class moontide.Failure
+---@field reason string class, message and script line
+---@field class string
+---@field permanent boolean
+---@field attempts integer
+
+---@alias moontide.OnErrorWord "halt" | "dead_letter_key" | "dead_letter" | "skip"
+---@alias moontide.OnError moontide.OnErrorWord | fun(event: moontide.Event, failure: moontide.Failure): moontide.OnErrorWord
+
 ---@class moontide.ProjectionSpec
+---@field retry? moontide.Retry
+---@field on_error? moontide.OnError
 ---@field source? "event-store"
 ---@field aggregates? string[] aggregate types; all when left out
 ---@field revision? integer raised to ask for a rebuild
@@ -107,6 +126,8 @@ function Ctx:now() end
 ---@field on table<string, moontide.StateHandler>
 
 ---@class moontide.SqlProjectionSpec
+---@field retry? moontide.Retry
+---@field on_error? moontide.OnError
 ---@field source? "event-store"
 ---@field aggregates? string[]
 ---@field revision? integer raised to ask for a rebuild

@@ -1,17 +1,21 @@
 -- What may be tried now, in position order: of each key, everything from its
 -- first row on, unless that key is held by a row that waits for an operator, a
--- start or a later time.
+-- start or a later time. What lies dead alone is no part of it; what lies dead
+-- behind a dead letter that is gone or was retried is.
 -- ?1 consumer id  ?2 source  ?3 now  ?4 limit
-SELECT u.id, u.message_position, u.partition_no, u.resolved_key, u.status,
-       u.failure_count, u.unresolved, u.message_copy
+SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
+       u.status, u.failure_count, u.unresolved, u.message_copy
   FROM ${consumer_undelivered_messages_table} u
  WHERE u.consumer_id = ?1 AND u.source_name = ?2
-   AND u.status IN ('FAILED', 'WAITING')
+   AND (u.status IN ('FAILED', 'WAITING')
+        OR u.status = 'DEAD_LETTER_KEY' AND u.failure_reason IS NULL)
    AND u.resolved_key NOT IN (
         SELECT h.resolved_key
           FROM ${consumer_undelivered_messages_table} h
          WHERE h.consumer_id = ?1 AND h.source_name = ?2
-           AND (h.status IN ('HALTED', 'DEAD_LETTER_KEY')
+           AND (h.status = 'HALTED'
+                OR h.status = 'DEAD_LETTER_KEY'
+                   AND h.failure_reason IS NOT NULL
                 OR h.status = 'FAILED' AND h.next_retry_at > ?3))
  ORDER BY u.message_position, u.partition_no, u.key_hash
  LIMIT ?4
