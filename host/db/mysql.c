@@ -121,9 +121,8 @@ static enum status run_query_int(struct db_session *session, const char *text,
     if (status != STATUS_OK)
         return status;
     status = mysql_rows_next(rows, &more, diag);
-    if (status == STATUS_OK && more &&
-        mysql_rows_column_type(rows, 0) != DB_NULL)
-        *value = mysql_rows_get_int64(rows, 0);
+    if (status == STATUS_OK && more && mysql_value_type(rows, 0) != DB_NULL)
+        *value = mysql_value_int64(rows, 0);
     mysql_rows_close(rows);
     return status;
 }
@@ -364,7 +363,7 @@ static enum status now(struct db_session *session, int64_t *now_us,
         return status;
     status = mysql_rows_next(rows, &more, diag);
     if (status == STATUS_OK)
-        *now_us = mysql_rows_get_timestamp(rows, 0);
+        *now_us = mysql_value_timestamp(rows, 0);
     mysql_rows_close(rows);
     session->touched = touched; /* the clock is no table */
     return status;
@@ -410,11 +409,11 @@ const struct db_driver db_mysql_driver = {
     .rows_close = close_rows,
     .columns = mysql_rows_columns,
     .column_name = mysql_rows_column_name,
-    .column_type = mysql_rows_column_type,
-    .get_int64 = mysql_rows_get_int64,
-    .get_double = mysql_rows_get_double,
-    .get_bool = mysql_rows_get_bool,
-    .get_text = mysql_rows_get_text,
-    .get_timestamp = mysql_rows_get_timestamp,
-    .get_uuid = mysql_rows_get_uuid,
+    .column_type = mysql_value_type,
+    .get_int64 = mysql_value_int64,
+    .get_double = mysql_value_double,
+    .get_bool = mysql_value_bool,
+    .get_text = mysql_value_text,
+    .get_timestamp = mysql_value_timestamp,
+    .get_uuid = mysql_value_uuid,
 };

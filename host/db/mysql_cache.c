@@ -1,4 +1,4 @@
-#include "db/mysql_session.h"
+#include "db/mysql_cell.h"
 
 #include "base/memory.h"
 
@@ -6,7 +6,7 @@
 
 static void statement_free(struct mysql_statement *statement)
 {
-    mysql_rows_free_cells(statement);
+    mysql_cell_free_all(statement);
     (void)mysql_stmt_close(statement->handle);
     mem_free(statement->marks.numbers);
     mem_free((char *)statement->text.data);

@@ -62,7 +62,7 @@ static enum status give_rows(const struct lookup *lookup, struct db_rows *rows,
     ((struct mysql_rows *)rows)->hidden = 1;
     while ((status = mysql_rows_next(rows, &more, diag)) == STATUS_OK && more) {
         int64_t place = map_get(lookup->places,
-                                mysql_rows_get_text(rows, key_column));
+                                mysql_value_text(rows, key_column));
 
         if (place == MAP_ABSENT) /* the column compares loosely */
             continue;

@@ -203,17 +203,18 @@ void mysql_rows_close(struct db_rows *rows);
 void mysql_rows_settle(struct db_session *session);
 /** Ends every open result; their owners still close them. */
 void mysql_rows_end_all(struct db_session *session);
-/** Memory of a statement's columns. */
-void mysql_rows_free_cells(struct mysql_statement *statement);
 size_t mysql_rows_columns(const struct db_rows *rows);
 const char *mysql_rows_column_name(const struct db_rows *rows, size_t column);
-enum db_type mysql_rows_column_type(const struct db_rows *rows, size_t column);
-int64_t mysql_rows_get_int64(struct db_rows *rows, size_t column);
-double mysql_rows_get_double(struct db_rows *rows, size_t column);
-bool mysql_rows_get_bool(struct db_rows *rows, size_t column);
-struct text mysql_rows_get_text(struct db_rows *rows, size_t column);
-int64_t mysql_rows_get_timestamp(struct db_rows *rows, size_t column);
-struct uuid mysql_rows_get_uuid(struct db_rows *rows, size_t column);
+
+/* --- mysql_value.c -------------------------------------------------------- */
+
+enum db_type mysql_value_type(const struct db_rows *rows, size_t column);
+int64_t mysql_value_int64(struct db_rows *rows, size_t column);
+double mysql_value_double(struct db_rows *rows, size_t column);
+bool mysql_value_bool(struct db_rows *rows, size_t column);
+struct text mysql_value_text(struct db_rows *rows, size_t column);
+int64_t mysql_value_timestamp(struct db_rows *rows, size_t column);
+struct uuid mysql_value_uuid(struct db_rows *rows, size_t column);
 
 /* --- mysql_bulk.c --------------------------------------------------------- */
 

@@ -172,9 +172,9 @@ enum {
 
 static int int_of(struct db_rows *rows, size_t column)
 {
-    if (mysql_rows_column_type(rows, column) == DB_NULL)
+    if (mysql_value_type(rows, column) == DB_NULL)
         return 0;
-    return (int)mysql_rows_get_int64(rows, column);
+    return (int)mysql_value_int64(rows, column);
 }
 
 static enum db_kind kind_of(struct db_rows *rows, const char *type,
@@ -205,14 +205,14 @@ static enum db_kind kind_of(struct db_rows *rows, const char *type,
             return plain[i].kind;
     }
     if (collation[0] != '\0')
-        return text_kind(mysql_rows_get_int64(rows, COLUMN_CHARS), collation);
+        return text_kind(mysql_value_int64(rows, COLUMN_CHARS), collation);
     return DB_KIND_OTHER;
 }
 
 static const char *copy(struct arena *arena, struct db_rows *rows,
                         size_t column)
 {
-    struct text text = mysql_rows_get_text(rows, column);
+    struct text text = mysql_value_text(rows, column);
 
     return arena_string(arena, text.data != NULL ? text : TEXT_LITERAL(""));
 }
