@@ -12,15 +12,16 @@ enum status driver_shape_check_names(const struct db_shape *shape,
     return status;
 }
 
-void driver_shape_print_key(const struct db_shape *shape, struct buffer *out)
+void driver_shape_print_key(const struct db_shape *shape, char quote,
+                            struct buffer *out)
 {
     bool first = true;
 
     for (size_t i = 0; i < shape->ncolumns; i++) {
         if (!shape->columns[i].primary)
             continue;
-        buffer_printf(out, "%s\"%s\"", first ? ",\n    PRIMARY KEY (" : ", ",
-                      shape->columns[i].name);
+        buffer_printf(out, "%s%c%s%c", first ? ",\n    PRIMARY KEY (" : ", ",
+                      quote, shape->columns[i].name, quote);
         first = false;
     }
     if (!first)

@@ -13,8 +13,9 @@ enum status driver_shape_check_names(const struct db_shape *shape,
                                      struct diag *diag) MUST_CHECK;
 
 /** Appends the line of the primary key, if any, as it stands in a CREATE
- * TABLE behind the columns. */
-void driver_shape_print_key(const struct db_shape *shape, struct buffer *out);
+ * TABLE behind the columns; `quote` stands around each name. */
+void driver_shape_print_key(const struct db_shape *shape, char quote,
+                            struct buffer *out);
 
 /** Runs what `print` makes of the shape, a script of the host. */
 enum status driver_shape_create(

@@ -14,7 +14,8 @@
 
 #define EXACT "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 
-/* --- from a shape to DDL -------------------------------------------------- */
+/* --- from a shape to DDL --------------------------------------------------
+ * Names in backquotes, which every mode takes: a person may run it, too. */
 
 static void print_type(const struct db_shape_column *column, struct buffer *out)
 {
@@ -68,7 +69,7 @@ static void print_index(const struct db_shape *shape,
                         const struct db_shape_column *column,
                         struct buffer *out)
 {
-    buffer_printf(out, ",\n    %sINDEX \"idx_%s_%s\" (\"%s\"",
+    buffer_printf(out, ",\n    %sINDEX `idx_%s_%s` (`%s`",
                   column->unique ? "UNIQUE " : "", shape->name, column->name,
                   column->name);
     if (is_long(column) && !column->unique)
@@ -80,16 +81,16 @@ static void print_index(const struct db_shape *shape,
  * there is no table without them. */
 void mysql_shape_print(const struct db_shape *shape, struct buffer *out)
 {
-    buffer_printf(out, "CREATE TABLE \"%s\" (\n", shape->name);
+    buffer_printf(out, "CREATE TABLE `%s` (\n", shape->name);
     for (size_t i = 0; i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
 
-        buffer_printf(out, "%s    \"%s\" ", i > 0 ? ",\n" : "", column->name);
+        buffer_printf(out, "%s    `%s` ", i > 0 ? ",\n" : "", column->name);
         print_type(column, out);
         if (column->not_null || column->primary)
             buffer_append_string(out, " NOT NULL");
     }
-    driver_shape_print_key(shape, out);
+    driver_shape_print_key(shape, '`', out);
     for (size_t i = 0; i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];
 

@@ -98,7 +98,7 @@ void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
                       column->not_null || column->primary ? " NOT NULL" : "");
         print_kind(column, out);
     }
-    driver_shape_print_key(shape, out);
+    driver_shape_print_key(shape, '"', out);
     buffer_append_string(out, "\n) STRICT;\n");
     for (size_t i = 0; i < shape->ncolumns; i++) {
         const struct db_shape_column *column = &shape->columns[i];

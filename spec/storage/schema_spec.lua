@@ -271,7 +271,7 @@ dialect.each(function(database)
       assert.matches('table "things" is missing', err, 1, true)
       assert.matches("handlers/things.lua:2", err, 1, true)
       local statements = assert(err:match "(CREATE TABLE.*)$")
-      app.db:execute(statements)
+      app.db:client(statements)
       app:append { {} }
       app:ok("run", "--until-idle")
       assert.equal(1, app:json("read", "things")[1].state.n)

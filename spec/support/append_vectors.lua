@@ -37,7 +37,8 @@ vector("the id of a stream in another aggregate type",
 vector("letters of every plane in all names",
   { aggregate_type = "\195\188.\230\151\165", aggregate_id = "\240\159\140\153 '\" \\ %", calls = one {
     type = "\230\156\172.\240\159\140\153" } })
-vector("names of 255 characters", { aggregate_type = ("\195\169"):rep(255), aggregate_id = ("\240\159\140\153"):rep(255),
+vector("names of 255 characters", { aggregate_type = ("\195\169"):rep(255),
+  aggregate_id = ("\240\159\140\153"):rep(255),
   calls = one { type = ("\230\151\165"):rep(255) } })
 vector("an aggregate type of 256 characters", { aggregate_type = ("\195\169"):rep(256),
   calls = one({}, "aggregate_type") })
