@@ -83,16 +83,16 @@ class Step:
         self.log = LOGS / f"test-{name}.log"
         self.log.write_bytes(b"")
 
-    def run(self, command, cwd=ROOT, env=None):
+    def run(self, command, cwd=ROOT, env=None, stdin=os.devnull):
         """(exit code, output); a command past its time has exit code -1."""
-        with open(self.log, "ab") as log:
+        with open(self.log, "ab") as log, open(stdin, "rb") as given:
             log.write(f"$ {' '.join(map(str, command))}\n".encode())
             log.flush()
             start = log.tell()
             try:
                 code = subprocess.run(
                     [str(word) for word in command], cwd=cwd, check=False,
-                    stdin=subprocess.DEVNULL, stdout=log,
+                    stdin=given, stdout=log,
                     stderr=subprocess.STDOUT, timeout=STEP_LIMIT,
                     env={**ENVIRONMENT, **(env or {})}).returncode
             except subprocess.TimeoutExpired:
@@ -259,6 +259,44 @@ def bank_dialects(log):
     return outcome
 
 
+def client_of(dialect, url):
+    """The words that start the dialect's own client on that database."""
+    if dialect == "postgres":
+        return ["psql", url, "-Xq", "-v", "ON_ERROR_STOP=1"]
+    parts = urllib.parse.urlsplit(url)
+    return ["mariadb", "--no-defaults", f"--host={parts.hostname}",
+            f"--port={parts.port}", f"--user={parts.username}", parts.path[1:]]
+
+
+def writers(log):
+    """The example's writers in other languages append as it says."""
+    folder, moontide = ROOT / "examples/writers", ROOT / "build/release/moontide"
+    outcome = Outcome()
+    if not SERVERS.need():
+        return Outcome(0, 1, ["scripts/servers start failed"])
+    for dialect, script in (("postgres", "postgresql.sql"),
+                            ("mysql", "mariadb.sql")):
+        made, url = fresh_database(log, dialect,
+                                   f"shop_{os.getpid()}_{time.time_ns()}")
+        outcome += made
+        if made.failed:
+            continue
+        client = client_of(dialect, url)
+        order = ["/usr/bin/python3", folder / "place_order.py", url, "X-2",
+                 "Grace", "1200"]
+        outcome += log.succeeds(moontide, "schema", "upgrade", "--database", url)
+        for name in ("orders.sql", script):
+            outcome += log.succeeds(*client, stdin=folder / name)
+        outcome += log.succeeds(*order)
+        code, _ = log.run(order)  # the order is there
+        outcome += Outcome(code != 0, code == 0, [] if code else ["placed twice"])
+        code, output = log.run([moontide, "events", "--export", "--database", url])
+        types = re.findall(r'"type":"([^"]*)"', output)
+        good = types == ["order.Placed", "order.Confirmed", "order.Placed"]
+        outcome += Outcome(good, not good, [] if good else [output])
+    return outcome
+
+
 def fuzz(log):
     """Every target, for a few seconds, from its corpus."""
     outcome = Outcome()
@@ -330,6 +368,7 @@ STEPS = {
     "bank-release": specs("release", "examples/bank"),
     "bank-asan": specs("asan", "examples/bank"),
     "bank-dialects": bank_dialects,
+    "writers": writers,
     "fuzz": fuzz,
     "faults": own_script("scripts/faults", "--short"),
     "bench": bench,
