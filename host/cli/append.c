@@ -13,6 +13,10 @@
 
 #define BATCH_MAX INT64_C(100000) /* events of one transaction */
 
+/* Writers queue for positions and streams, so a transaction takes no more
+ * unless it is told to. */
+#define BATCH_USUAL INT64_C(500)
+
 /* What is committed so far. */
 struct totals {
     int64_t appended;
@@ -196,8 +200,10 @@ enum status cli_append(struct cli *cli, struct diag *diag)
     status = cli_settings(cli, &settings, diag);
     if (status != STATUS_OK)
         return status;
-    status = cli_integer(cli, "batch", settings->batch, 1, BATCH_MAX, &batch,
-                         diag);
+    status = cli_integer(cli, "batch",
+                         settings->batch < BATCH_USUAL ? settings->batch
+                                                       : BATCH_USUAL,
+                         1, BATCH_MAX, &batch, diag);
     if (status != STATUS_OK)
         return status;
     status = open_input(cli, &run.name, &fd, diag);

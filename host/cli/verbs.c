@@ -38,7 +38,8 @@ static const struct cli_option run_options[] = {
 static const struct cli_option append_options[] = {
     {.name = "batch",
      .argument = "N",
-     .doc = "events per transaction (default: batch of the configuration)"},
+     .doc = "events per transaction (default: batch of the configuration, up "
+            "to 500)"},
     {.name = NULL},
 };
 

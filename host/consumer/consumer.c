@@ -7,8 +7,12 @@
 
 #include <assert.h>
 
-/* A processing transaction holds locks, so it is kept below this. */
-#define TARGET_US (50 * CLOCK_SECOND / 1000)
+/* A processing transaction holds locks, so it is kept below 50 ms: pages grow
+ * as long as they take no longer than this. */
+#define TARGET_US (40 * CLOCK_SECOND / 1000)
+
+/* Messages of the first page, when nothing is known of what they cost. */
+#define FIRST_LIMIT 500
 
 /* How long a start that met another one is tried again. */
 #define START_FOR_US (2 * CLOCK_SECOND)
@@ -43,7 +47,7 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
         .own_key = own_key,
         .policy = *policy,
         .applier = *applier,
-        .limit = env->batch,
+        .limit = env->batch < FIRST_LIMIT ? env->batch : FIRST_LIMIT,
         .saved_at = consumer_time(env),
     };
     checkpoints_init(&c->stored, env->partitions);

@@ -84,6 +84,8 @@ struct postgres_statement {
     bool ready;     /* ... and it is this one */
     uint64_t pipe;  /* the pipeline that uses it: it stays until its end */
     uint64_t used;  /* order of last use */
+    uint64_t runs;  /* since the text came here */
+    uint64_t plans; /* `runs` at which the server plans it anew */
 };
 
 struct postgres_cache {

@@ -4,6 +4,16 @@
 
 #include <stdio.h>
 
+/*
+ * The server plans a prepared statement a few times for its values and then
+ * keeps one plan for all. One that was made while a table was small reads the
+ * whole of it, however large it becomes, until somebody analyzes the table. A
+ * new plan is made from the size that the table has by then, so a statement is
+ * prepared anew when it has run twice as often: a table that grows with it is
+ * never more than twice as large as the plan believes.
+ */
+#define FIRST_PLAN 16
+
 /* The name of a place's statement on the server. */
 static void name_of(int place, char out[24])
 {
@@ -120,6 +130,7 @@ static void fill(struct postgres_statement *statement, const struct db_sql *sql,
     statement->hash = sql->hash;
     statement->origin = sql->origin;
     statement->sent_text = sent.data;
+    statement->plans = FIRST_PLAN;
     statement->nparams = params->count;
     statement->types = mem_alloc((params->count + 1) *
                                  sizeof(*statement->types));
@@ -215,6 +226,11 @@ enum status postgres_cache_send(struct db_session *session,
     if (!session->prepare)
         return send_unnamed(session, statement->sent_text, params, binary,
                             place, item, diag);
+    if (statement->runs++ == statement->plans) {
+        statement->plans *= 2;
+        if (statement->pipe != session->pipe)
+            statement->ready = false;
+    }
     /* prepared earlier in this pipeline, its answer is still to come */
     if (!statement->ready && (fresh || statement->pipe != session->pipe))
         status = make_ready(session, place, item, diag);

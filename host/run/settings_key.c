@@ -51,7 +51,7 @@ const struct settings_key settings_keys[] = {
     {.name = "batch",
      .kind = SETTINGS_INTEGER,
      TARGET(batch),
-     .fallback = "500",
+     .fallback = "5000",
      .min = 1,
      .max = 100000,
      .allowed = "a whole number from 1 to 100000",

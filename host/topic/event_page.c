@@ -286,16 +286,37 @@ static enum status prepare_query(struct event_store *store, struct db *db,
 void event_page_announce(struct event_store *store, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
-                         const struct event_page *page)
+                         struct event_page *page)
 {
+    struct event_range ahead = *range;
     struct page_query query;
-    size_t limit = rows_wanted(page, range);
 
     assert(filter->npartitions == 0); /* such a list does not live on */
-    if (range->upto > range->after &&
-        prepare_query(store, db, filter, range, limit, &query, NULL) ==
+    ahead.limit = rows_wanted(page, range);
+    page->announced.limit = 0;
+    if (range->upto <= range->after ||
+        prepare_query(store, db, filter, &ahead, ahead.limit, &query, NULL) !=
             STATUS_OK)
-        db_announce(db, query.sql, query.params, query.nparams);
+        return;
+    db_announce(db, query.sql, query.params, query.nparams);
+    page->announced = ahead;
+}
+
+/* What was announced is read as it was announced, though the mark may have
+ * moved and the limit have changed since. */
+static struct event_range range_to_read(struct event_page *page,
+                                        const struct event_filter *filter,
+                                        const struct event_range *range)
+{
+    struct event_range ahead = page->announced;
+    struct event_range own = *range;
+
+    page->announced.limit = 0;
+    if (ahead.limit > 0 && ahead.after == range->after &&
+        ahead.upto <= range->upto && filter->npartitions == 0)
+        return ahead;
+    own.limit = rows_wanted(page, range);
+    return own;
 }
 
 enum status event_page_read(struct event_store *store, struct db *db,
@@ -303,6 +324,7 @@ enum status event_page_read(struct event_store *store, struct db *db,
                             const struct event_range *range,
                             struct event_page *page, struct diag *diag)
 {
+    const struct event_range own = range_to_read(page, filter, range);
     struct page_query query;
     struct db_rows *rows;
     bool cut = false;
@@ -315,13 +337,14 @@ enum status event_page_read(struct event_store *store, struct db *db,
     page->through = range->after;
     if (range->upto <= range->after)
         return STATUS_OK;
-    limit = rows_wanted(page, range);
-    status = prepare_query(store, db, filter, range, limit, &query, diag);
+    status = prepare_query(store, db, filter, &own, own.limit, &query, diag);
     if (status != STATUS_OK)
         return status;
     status = db_query(db, query.sql, query.params, query.nparams, &rows, diag);
     if (status != STATUS_OK)
         return status;
+    /* the rows of a page that was announced larger stay unread */
+    limit = own.limit < range->limit ? own.limit : range->limit;
     status = read_rows(rows, range, limit, page, &cut, diag);
     db_rows_close(rows);
     if (status != STATUS_OK)

@@ -21,6 +21,13 @@ struct event_filter {
     struct text aggregate_id; /* NULL data: all */
 };
 
+struct event_range {
+    int64_t after;     /* exclusive */
+    int64_t upto;      /* inclusive: the high-water mark */
+    size_t limit;      /* messages */
+    size_t byte_limit; /* payload bytes; one message is always read */
+};
+
 /** Reused from page to page; owns the bytes of its messages. */
 struct event_page {
     struct arena arena;
@@ -28,16 +35,10 @@ struct event_page {
     size_t count;
     size_t capacity;
     size_t fits; /* messages that the bytes allow, about; 0: any number */
+    struct event_range announced; /* what comes along; limit 0: nothing */
     /** Every wanted position up to this one is in the page or does not
      * exist: the checkpoint may go here once the page is applied. */
     int64_t through;
-};
-
-struct event_range {
-    int64_t after;     /* exclusive */
-    int64_t upto;      /* inclusive: the high-water mark */
-    size_t limit;      /* messages */
-    size_t byte_limit; /* payload bytes; one message is always read */
 };
 
 enum status event_page_read(struct event_store *store, struct db *db,
@@ -46,11 +47,12 @@ enum status event_page_read(struct event_store *store, struct db *db,
                             struct event_page *page,
                             struct diag *diag) MUST_CHECK;
 /** Says that this page will be read after the next commit, by a filter without
- * partitions; see db_announce. */
+ * partitions; see db_announce. The read may then ask for more: it gets what was
+ * announced. */
 void event_page_announce(struct event_store *store, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
-                         const struct event_page *page);
+                         struct event_page *page);
 void event_page_free(struct event_page *page);
 
 /** Messages (after, upto] that match, for the lag in `status`; counts at most

@@ -270,6 +270,6 @@ describe("the configuration", function()
   it("is printed whole by check, for people too", function()
     local out = app:ok "check"
     for key in pairs(app:json("check").configuration) do assert.matches(key .. " = ", out, 1, true) end
-    assert.matches("batch = 500 (default)", out, 1, true)
+    assert.matches("batch = 5000 (default)", out, 1, true)
   end)
 end)
