@@ -389,6 +389,59 @@ static void a_table_of_another_schema_is_not_seen(void **state)
     arena_free(&arena);
 }
 
+/* --- plans ----------------------------------------------------------------
+ */
+
+static const struct db_column grown_columns[] = {
+    {"a", DB_TEXT, DB_KEY},
+    {"b", DB_TEXT, DB_SET},
+};
+static const struct db_table grown = {"grown", grown_columns, 2, DB_HOST};
+
+static enum status take_nothing(void *arg, size_t index, struct db_rows *row,
+                                struct diag *diag)
+{
+    (void)arg;
+    (void)index;
+    (void)row;
+    (void)diag;
+    return STATUS_OK;
+}
+
+static void look_up_some(struct fixture *f)
+{
+    const struct text keys[] = {TEXT_LITERAL("1"), TEXT_LITERAL("5000"),
+                                TEXT_LITERAL("9999")};
+
+    ok(f, db_lookup(f->db, &grown, keys, 3, take_nothing, NULL, &f->diag));
+}
+
+static int64_t scans(struct fixture *f)
+{
+    return number(f, "SELECT sum(seq_scan) FROM pg_stat_xact_user_tables"
+                     " WHERE relname = 'grown'");
+}
+
+/* Nobody analyzes the table, as while a read model is built from the start. */
+static void a_table_that_grew_is_not_read_as_a_whole_for_some_keys(void **state)
+{
+    struct fixture *f = *state;
+    int64_t before;
+
+    run(f, "CREATE TABLE grown (a VARCHAR(255) NOT NULL PRIMARY KEY, b TEXT)"
+           " WITH (autovacuum_enabled = off)");
+    run(f, "INSERT INTO grown SELECT n, 'x' FROM generate_series(1, 50) AS n");
+    for (int i = 0; i < 16; i++)
+        look_up_some(f);
+    run(f, "INSERT INTO grown SELECT n, repeat('x', 100)"
+           " FROM generate_series(51, 20000) AS n");
+    begin(f);
+    before = scans(f);
+    look_up_some(f);
+    assert_int_equal(scans(f), before);
+    commit(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +460,7 @@ int main(void)
         on_postgres(a_created_table_comes_back_as_its_shape),
         on_postgres(only_a_whole_index_of_one_column_makes_it_unique),
         on_postgres(a_table_of_another_schema_is_not_seen),
+        on_postgres(a_table_that_grew_is_not_read_as_a_whole_for_some_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
