@@ -25,7 +25,27 @@ static void print_option_names(FILE *out, const struct cli_option *options)
         fprintf(out, " --%s", options->name);
 }
 
+static void print_choices(FILE *out, const struct cli_option *option)
+{
+    for (size_t i = 0; option->choices[i] != NULL; i++)
+        fprintf(out, "%s%s", i > 0 ? " " : "", option->choices[i]);
+}
+
 /* --- bash ---------------------------------------------------------------- */
+
+/* The words that an option takes, after the option. */
+static void print_bash_choices(FILE *out)
+{
+    for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++)
+        for (const struct cli_option *o = verb->options; o->name != NULL; o++) {
+            if (o->choices == NULL)
+                continue;
+            fprintf(out, "    %s:--%s) COMPREPLY=($(compgen -W '", verb->name,
+                    o->name);
+            print_choices(out, o);
+            fputs("' -- \"$cur\")); return ;;\n", out);
+        }
+}
 
 static void print_bash(FILE *out)
 {
@@ -40,6 +60,10 @@ static void print_bash(FILE *out)
           "        *) verb=${COMP_WORDS[i]}; break ;;\n"
           "        esac\n"
           "    done\n"
+          "    case $verb:${COMP_WORDS[COMP_CWORD-1]} in\n",
+          out);
+    print_bash_choices(out);
+    fputs("    esac\n"
           "    case $verb in\n"
           "    '') words='",
           out);
@@ -94,6 +118,11 @@ static void print_zsh_options(FILE *out, const struct cli_option *options,
             print_zsh_text(out, options->argument);
             fprintf(out, ":%s",
                     strcmp(options->argument, "FILE") == 0 ? "_files" : "");
+            if (options->choices != NULL) {
+                fputc('(', out);
+                print_choices(out, options);
+                fputc(')', out);
+            }
         }
         fputs("' \\\n", out);
     }
@@ -172,6 +201,11 @@ static void print_fish_options(FILE *out, const struct cli_option *options,
             fprintf(out, " -s %c", options->letter);
         if (options->argument != NULL)
             fputs(" -r", out);
+        if (options->choices != NULL) {
+            fputs(" -f -a '", out);
+            print_choices(out, options);
+            fputc('\'', out);
+        }
         fputs(" -d ", out);
         print_fish_text(out, options->doc);
         fputc('\n', out);

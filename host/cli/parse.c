@@ -195,6 +195,43 @@ static enum status check_once(const struct cli *cli,
     return STATUS_OK;
 }
 
+static enum status check_choice(const struct cli_option *option,
+                                const char *value, struct diag *diag)
+{
+    struct buffer list = BUFFER_EMPTY;
+    enum status status;
+
+    for (size_t i = 0; option->choices[i] != NULL; i++) {
+        if (strcmp(option->choices[i], value) == 0) {
+            buffer_free(&list);
+            return STATUS_OK;
+        }
+        buffer_printf(&list, "%s%s", i > 0 ? ", " : "", option->choices[i]);
+    }
+    status = diag_set(diag, STATUS_USAGE, "--%s takes one of %s, not '%.100s'",
+                      option->name, list.data, value);
+    buffer_free(&list);
+    return status;
+}
+
+static enum status check_choices(const struct cli *cli,
+                                 const struct option_set *set,
+                                 struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    for (int i = 0; status == STATUS_OK && i < set->count; i++) {
+        const struct cli_option *option = set->known[i];
+        const char *value;
+
+        for (size_t n = 0; option->choices != NULL && status == STATUS_OK &&
+                           (value = cli_value_at(cli, option->name, n)) != NULL;
+             n++)
+            status = check_choice(option, value, diag);
+    }
+    return status;
+}
+
 static enum status check_arguments(const struct cli *cli, struct diag *diag)
 {
     const struct cli_verb *verb = cli->verb;
@@ -306,6 +343,8 @@ enum status parse_command_line(int argc, char **argv, struct cli *cli,
     if (*outcome != PARSE_RUN)
         return STATUS_OK;
     status = check_once(cli, &all, diag);
+    if (status == STATUS_OK)
+        status = check_choices(cli, &all, diag);
     if (status != STATUS_OK)
         return status;
     return check_arguments(cli, diag);

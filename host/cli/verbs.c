@@ -76,6 +76,55 @@ static const struct cli_option status_options[] = {
     {.name = NULL},
 };
 
+static const struct cli_option resume_options[] = {
+    {.name = "past",
+     .doc = "delete the messages that halted it, and skip them"},
+    {.name = "every-key",
+     .doc = "with --past: skip them for every key, not for theirs only"},
+    {.name = "accept",
+     .doc = "go on with a changed declaration, or behind missing history"},
+    {.name = NULL},
+};
+
+static const struct cli_option unsubscribe_options[] = {
+    {.name = "source",
+     .argument = "TOPIC",
+     .doc = "only from this topic (default: from all it reads)"},
+    {.name = "force", .doc = "also when it is declared and not paused"},
+    {.name = NULL},
+};
+
+static const char *const dead_letters_words[] = {"list", "show", "retry",
+                                                 "delete", NULL};
+
+static const char *const undelivered_words[] = {
+    "FAILED", "WAITING", "HALTED", "DEAD_LETTER_KEY", "DEAD_LETTER", NULL};
+
+static const struct cli_option dead_letters_options[] = {
+    {.name = "consumer", .argument = "NAME", .doc = "only of this consumer"},
+    {.name = "type", .argument = "T", .doc = "only messages of this type"},
+    {.name = "key", .argument = "K", .doc = "only of this key"},
+    {.name = "error",
+     .argument = "TEXT",
+     .doc = "only where the reason contains this text"},
+    {.name = "status",
+     .argument = "S",
+     .doc = "only in this status; WAITING: what waits behind another one",
+     .choices = undelivered_words},
+    {.name = "older-than",
+     .argument = "AGE",
+     .doc = "only recorded longer ago than AGE (\"90s\", \"30m\", \"2h\", "
+            "\"7d\")"},
+    {.name = "newer-than",
+     .argument = "AGE",
+     .doc = "only recorded within AGE"},
+    {.name = "all", .doc = "all that failed; retry and delete want it said"},
+    {.name = "limit",
+     .argument = "N",
+     .doc = "list and show at most N (default 100)"},
+    {.name = NULL},
+};
+
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 const struct cli_verb cli_verbs[] = {
@@ -139,6 +188,45 @@ const struct cli_verb cli_verbs[] = {
      .options = status_options,
      .max_args = 1,
      .run = cli_status},
+    {.name = "pause",
+     .arguments = "CONSUMER",
+     .doc = "let a consumer apply nothing until it is resumed",
+     .details = "Hosts that run finish the batch in hand. A consumer that is "
+                "halted stays halted.",
+     .options = no_options,
+     .min_args = 1,
+     .max_args = 1,
+     .run = cli_pause},
+    {.name = "resume",
+     .arguments = "CONSUMER",
+     .doc = "let a paused or halted consumer go on",
+     .details = "One that a message halted tries it again with a fresh "
+                "budget. What else halted it is refused (3) without --accept.",
+     .options = resume_options,
+     .min_args = 1,
+     .max_args = 1,
+     .run = cli_resume},
+    {.name = "dead-letters",
+     .arguments = "[list|show|retry|delete] [ID]",
+     .doc = "messages that could not be applied",
+     .details = "ID is the position of a message, its id or its row's. Without "
+                "ID and --status only messages that failed themselves are "
+                "meant. `retry` gives them a fresh budget, `delete` skips "
+                "them for good; both need ID, a filter or --all.",
+     .options = dead_letters_options,
+     .max_args = 2,
+     .words = dead_letters_words,
+     .run = cli_dead_letters},
+    {.name = "unsubscribe",
+     .arguments = "CONSUMER",
+     .doc = "remove a consumer's progress from the database",
+     .details = "Removes its skips, undelivered messages, checkpoints and its "
+                "row, not what it derived. Refused (3) while the scripts "
+                "declare it, unless it is paused.",
+     .options = unsubscribe_options,
+     .min_args = 1,
+     .max_args = 1,
+     .run = cli_unsubscribe},
     {.name = "test",
      .arguments = "[ARGS]",
      .doc = "run the specs with busted and the host's Lua runtime",

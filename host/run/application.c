@@ -44,13 +44,13 @@ static enum status open_script(struct application *app, struct diag *diag)
     return script_open(&options, &app->script, diag);
 }
 
-enum status application_connect(const struct settings *settings, bool read_only,
-                                struct db **db, struct diag *diag)
+static enum status connect_to(const struct settings *settings, bool create,
+                              bool read_only, struct db **db, struct diag *diag)
 {
     struct db_options options = {
         .url = settings->database,
         .busy_timeout = BUSY_TIMEOUT,
-        .create = !read_only,
+        .create = create,
         .read_only = read_only,
         .host_tables = settings->names.fill,
         .no_prepare = !settings->prepare,
@@ -60,10 +60,17 @@ enum status application_connect(const struct settings *settings, bool read_only,
     return db_open(&options, db, diag);
 }
 
-static enum status open_database(struct application *app, bool read_only,
+enum status application_connect(const struct settings *settings, bool read_only,
+                                struct db **db, struct diag *diag)
+{
+    return connect_to(settings, !read_only, read_only, db, diag);
+}
+
+static enum status open_database(struct application *app, unsigned needs,
                                  struct diag *diag)
 {
     const struct settings *settings = app->settings;
+    bool creates = (needs & APPLICATION_DATABASE) != 0;
     struct schema_options schema = {
         .names = &settings->names,
         .partitions = settings->partitions,
@@ -71,15 +78,16 @@ static enum status open_database(struct application *app, bool read_only,
     };
     enum status status;
 
-    status = application_connect(settings, read_only, &app->db, diag);
+    status = connect_to(settings, creates, (needs & APPLICATION_READ_ONLY) != 0,
+                        &app->db, diag);
     if (status != STATUS_OK)
         return status;
     status = catalog_open(db_dialect(app->db), settings->names.fill,
                           &app->catalog, diag);
     if (status != STATUS_OK)
         return status;
-    status = read_only ? schema_verify(app->db, &schema, diag)
-                       : schema_prepare(app->db, &schema, diag);
+    status = creates ? schema_prepare(app->db, &schema, diag)
+                     : schema_verify(app->db, &schema, diag);
     if (status != STATUS_OK)
         return status;
     return event_store_open(db_dialect(app->db), &settings->names, app->catalog,
@@ -157,8 +165,9 @@ enum status application_open(const struct settings *settings, unsigned needs,
     if ((needs & APPLICATION_SCRIPTS) != 0)
         status = open_script(app, diag);
     if (status == STATUS_OK &&
-        (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY)) != 0)
-        status = open_database(app, (needs & APPLICATION_READ_ONLY) != 0, diag);
+        (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY |
+                  APPLICATION_ROWS)) != 0)
+        status = open_database(app, needs, diag);
     if (status == STATUS_OK && (needs & APPLICATION_TABLES) != 0)
         status = prepare_tables(app, diag);
     if (status != STATUS_OK)

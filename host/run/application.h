@@ -16,6 +16,7 @@ enum application_need {
     APPLICATION_READ_ONLY = 1 << 1, /* connect; schema_verify, no writes */
     APPLICATION_SCRIPTS = 1 << 2,   /* load the handlers */
     APPLICATION_TABLES = 1 << 3,    /* prepare the declarations' tables */
+    APPLICATION_ROWS = 1 << 4, /* connect; schema_verify; only rows change */
 };
 
 /** Fields are readable by everybody; only application_* changes them. */

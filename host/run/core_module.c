@@ -5,6 +5,7 @@
 #include "db/placeholder.h"
 #include "db/url.h"
 #include "model/read_model.h"
+#include "run/core_operate.h"
 #include "run/fold.h"
 #include "run/test_host.h"
 #include "script/native.h"
@@ -21,7 +22,7 @@ struct box {
     struct test_host *host;
 };
 
-static struct test_host *check_host(lua_State *L, int arg)
+struct test_host *core_module_host(lua_State *L, int arg)
 {
     const struct box *box = luaL_checkudata(L, arg, HOST_TYPE);
 
@@ -151,7 +152,7 @@ static int method_close(lua_State *L)
 /* host:append(events) -> list of { id, sequence, position, repeated } */
 static int method_append(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     size_t count;
     struct append_event *events;
     struct append_result *results;
@@ -193,7 +194,7 @@ static int method_append(lua_State *L)
 /* host:run() -> applied, failed (since the host was opened) */
 static int method_run(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     struct host_progress progress = {.applied = 0};
     struct diag diag;
 
@@ -206,7 +207,7 @@ static int method_run(lua_State *L)
 
 static int method_redeliver(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     struct diag diag;
 
     if (test_host_redeliver(host, &diag) != STATUS_OK)
@@ -216,7 +217,7 @@ static int method_redeliver(lua_State *L)
 
 static int method_restart(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     struct diag diag;
 
     if (test_host_restart(host, &diag) != STATUS_OK)
@@ -227,7 +228,7 @@ static int method_restart(lua_State *L)
 /* host:advance(seconds or "30m") */
 static int method_advance(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     struct text text;
     struct diag diag;
     int64_t us;
@@ -244,7 +245,7 @@ static int method_now(lua_State *L)
 {
     char text[CLOCK_TEXT_SIZE];
 
-    clock_format(clock_now(&check_host(L, 1)->app.clock), text);
+    clock_format(clock_now(&core_module_host(L, 1)->app.clock), text);
     lua_pushstring(L, text);
     return 1;
 }
@@ -252,7 +253,7 @@ static int method_now(lua_State *L)
 /* host:fail(consumer, type, times) */
 static int method_fail(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     const char *consumer = luaL_checkstring(L, 2);
     const char *type = luaL_checkstring(L, 3);
     int times = luaL_optint(L, 4, 1);
@@ -274,7 +275,7 @@ static int method_fail(lua_State *L)
  * ------------------------------------------------------------ */
 
 /* A buffer that Lua's collector frees, so that raising leaks nothing. */
-static struct buffer *new_scratch(lua_State *L)
+struct buffer *core_module_scratch(lua_State *L)
 {
     struct buffer *buffer = lua_newuserdata(L, sizeof(*buffer));
 
@@ -314,12 +315,12 @@ static enum status take_read_model(void *arg, struct text key,
 /* host:read(projection[, key]) -> JSON: [{"key":...,"state":...}] */
 static int method_read(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     const char *name = luaL_checkstring(L, 2);
     struct read_model_request request = {
         .key = luaL_optstring(L, 3, NULL),
     };
-    struct buffer *out = new_scratch(L);
+    struct buffer *out = core_module_scratch(L);
     struct diag diag;
 
     buffer_append_char(out, '[');
@@ -431,7 +432,7 @@ static enum status run_query(struct test_host *host, struct text sql,
 /* host:query(sql, ...) -> JSON: list of rows */
 static int method_query(lua_State *L)
 {
-    struct test_host *host = check_host(L, 1);
+    struct test_host *host = core_module_host(L, 1);
     struct text sql;
     int nparams = lua_gettop(L) - 2;
     struct db_value params[PARAMS_MAX];
@@ -442,8 +443,8 @@ static int method_query(lua_State *L)
     luaL_argcheck(L, nparams <= PARAMS_MAX, 2, "too many values");
     for (int i = 0; i < nparams; i++)
         params[i] = check_param(L, 3 + i);
-    rewritten = new_scratch(L);
-    out = new_scratch(L);
+    rewritten = core_module_scratch(L);
+    out = core_module_scratch(L);
     buffer_append_char(out, '[');
     if (run_query(host, sql, params, (size_t)nparams, rewritten, out, &diag) !=
         STATUS_OK)
@@ -505,7 +506,7 @@ static int core_fold(lua_State *L)
         messages[i] = message_of(&event, i);
         lua_pop(L, 1);
     }
-    out = new_scratch(L);
+    out = core_module_scratch(L);
     buffer_append_char(out, '[');
     if (fold_messages(&options, projection, messages, count, take_read_model,
                       out, &diag) != STATUS_OK)
@@ -520,7 +521,7 @@ static int core_fold(lua_State *L)
 static int core_scratch(lua_State *L)
 {
     const char *url = luaL_checkstring(L, 1);
-    struct buffer *made = new_scratch(L);
+    struct buffer *made = core_module_scratch(L);
     struct diag diag;
 
     if (db_scratch(url, made, &diag) != STATUS_OK)
@@ -564,6 +565,7 @@ int luaopen_moontide_core(lua_State *L)
         lua_setfield(L, -2, "__gc");
         lua_newtable(L);
         luaL_register(L, NULL, host_methods);
+        core_operate_register(L);
         lua_setfield(L, -2, "__index");
     }
     lua_pop(L, 1);

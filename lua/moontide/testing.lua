@@ -218,6 +218,55 @@ function Host:fail(consumer, event_type, times)
   self.core:fail(consumer, event_type, times or 1)
 end
 
+local function answer(text)
+  return copy(moontide.json.decode(text))
+end
+
+-- A filter of dead letters as the core takes it: ages as text.
+local function filter_of(filter)
+  if type(filter) ~= "table" then error("dead letters are named by a table, such as { consumer = NAME }", 3) end
+  local flat = copy(filter)
+  for _, name in ipairs { "older_than", "newer_than" } do
+    if type(flat[name]) == "number" then flat[name] = ("%.6fs"):format(flat[name]) end
+  end
+  return flat
+end
+
+--- pause(consumer): it applies nothing until it is resumed. This verb and the
+-- ones below give what `moontide VERB --json` prints, as a table.
+function Host:pause(consumer)
+  return answer(self.core:pause(consumer))
+end
+
+--- resume(consumer[, { past, every_key, accept }])
+function Host:resume(consumer, options)
+  return answer(self.core:resume(consumer, options or {}))
+end
+
+--- unsubscribe(consumer[, { source, force }])
+function Host:unsubscribe(consumer, options)
+  return answer(self.core:unsubscribe(consumer, options or {}))
+end
+
+--- dead_letters([filter]): the messages that could not be applied, each with
+-- its message. A filter has consumer, type, key, error, status, older_than,
+-- newer_than, id, position; all that is there must hold. Without status, id
+-- and position only messages that failed themselves are given.
+function Host:dead_letters(filter)
+  return answer(self.core:dead_letters(filter_of(filter or {}))).messages
+end
+
+--- retry(filter): gives dead letters a fresh budget; the next run tries them.
+-- { all = true } for all of them.
+function Host:retry(filter)
+  return answer(self.core:retry(filter_of(filter)))
+end
+
+--- delete(filter): skips dead letters for good.
+function Host:delete(filter)
+  return answer(self.core:delete(filter_of(filter)))
+end
+
 function Host:close()
   self.core:close()
   if made[self.database] then

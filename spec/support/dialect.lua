@@ -53,7 +53,7 @@ Sqlite.command = Sqlite.value
 Sqlite.client = Sqlite.value
 
 --- hold(sql): another session that ran this and keeps its locks until
--- release() is called on the result.
+-- release() is called on the result, or commit().
 function Sqlite:hold(sql)
   self.holds = (self.holds or 0) + 1
   local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
@@ -62,12 +62,14 @@ function Sqlite:hold(sql)
   assert(pipe:write(".timeout 10000\n", sql, "\nSELECT 'it is held';\n"))
   pipe:flush()
   local held = {}
-  function held.release()
+  local function finish(word)
     if pipe == nil then return end
-    pipe:write "ROLLBACK;\n"
+    pipe:write(word, ";\n")
     pipe:close()
     pipe = nil
   end
+  function held.release() finish "ROLLBACK" end
+  function held.commit() finish "COMMIT" end
   self.folder:on_close(held.release)
   process.wait_until(function()
     return (process.read_file(said) or ""):find("it is held", 1, true)
@@ -83,6 +85,11 @@ end
 --- hex(column): an expression for the bytes of a text as hexadecimal digits.
 function Sqlite.hex(_, column)
   return ("hex(%s)"):format(column)
+end
+
+--- moment(time): an RFC 3339 time in UTC as this database takes it.
+function Sqlite.moment(_, time)
+  return time
 end
 
 --- lock_for_writers(): as another program that writes for long.
@@ -177,11 +184,14 @@ function Postgres:hold(sql)
   assert(pipe:write((sql:gsub("BEGIN IMMEDIATE", "BEGIN")), "\nSELECT 'it is held';\n"))
   pipe:flush()
   local held = {}
-  function held.release()
+  local function finish(word)
     if pipe == nil then return end
-    pipe:close() -- psql ends, and with it the transaction
+    pipe:write(word, ";\n")
+    pipe:close()
     pipe = nil
   end
+  function held.release() finish "ROLLBACK" end
+  function held.commit() finish "COMMIT" end
   self.folder:on_close(held.release)
   process.wait_until(function()
     return (process.read_file(said) or ""):find("it is held", 1, true)
@@ -219,6 +229,8 @@ end
 function Postgres.hex(_, column)
   return ("upper(encode(convert_to(%s::text, 'UTF8'), 'hex'))"):format(column)
 end
+
+Postgres.moment = Sqlite.moment
 
 function Postgres:lock_for_writers()
   local tables = {}
@@ -373,12 +385,14 @@ function Mysql:hold(sql)
   assert(pipe:write((sql:gsub("BEGIN %u+", "BEGIN")), "\nSELECT 'it is held';\n"))
   pipe:flush()
   local held = {}
-  function held.release()
+  local function finish(word)
     if pipe == nil then return end
-    pipe:write "ROLLBACK;\n"
+    pipe:write(word, ";\n")
     pipe:close()
     pipe = nil
   end
+  function held.release() finish "ROLLBACK" end
+  function held.commit() finish "COMMIT" end
   self.folder:on_close(held.release)
   process.wait_until(function()
     return (process.read_file(said) or ""):find("it is held", 1, true)
@@ -390,6 +404,10 @@ end
 function Mysql.ddl(_, sql)
   return (Mysql.translate(sql):gsub("%) STRICT", ")")
     :gsub("SELECT raise%(ABORT, ('[^']*')%)", "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = %1"))
+end
+
+function Mysql.moment(_, time)
+  return (time:gsub("T", " "):gsub("Z$", ""))
 end
 
 function Mysql.hex(_, column)

@@ -1,0 +1,305 @@
+#include "consumer/operate.h"
+
+#include "consumer/letter_change.h"
+#include "consumer/operation.h"
+#include "consumer/undelivered.h"
+#include "topic/high_water_mark.h"
+
+#include <inttypes.h>
+
+void operate_result_free(struct operate_result *result)
+{
+    arena_free(&result->arena);
+}
+
+/* --- what the table says -------------------------------------------------- */
+
+/* Fills the result anew and looks up what the verb does here; *go says whether
+ * there is anything to do. */
+static enum status decide(struct operation *op, enum operator_verb verb,
+                          struct operate_result *result, bool *go,
+                          struct diag *diag)
+{
+    const struct consumer_row *row = &op->row;
+    const struct transition *t = row->exists ? transition_find(verb, row->state,
+                                                               row->halt_reason)
+                                             : transition_of_new(verb);
+    struct arena arena = result->arena;
+
+    arena_reset(&arena);
+    *result = (struct operate_result){
+        .type = arena_string(&arena, text_of(op->type)),
+        .name = arena_string(&arena, text_of(op->name)),
+        .before = row->state,
+        .after = row->state,
+        .reason_before = row->halt_reason,
+        .reason_after = row->halt_reason,
+        .unchanged = t->text,
+    };
+    result->arena = arena;
+    *go = t->kind == TRANSITION_TO || t->kind == TRANSITION_GONE;
+    if (t->kind == TRANSITION_REFUSED)
+        return diag_set(diag, STATUS_REFUSED, "%s '%s' %s", op->type, op->name,
+                        t->text);
+    if (!*go)
+        return STATUS_OK;
+    result->changed = true;
+    result->after = t->state;
+    result->reason_after = HALT_NONE;
+    return STATUS_OK;
+}
+
+static enum status set_state(struct operation *op,
+                             const struct operate_result *result,
+                             struct diag *diag)
+{
+    return registry_set_state(op->env->db, op->env->catalog, &op->row,
+                              result->after, result->reason_after,
+                              clock_now(op->env->clock), diag);
+}
+
+/* --- pause ---------------------------------------------------------------- */
+
+static enum status pause_it(struct operation *op, void *arg, struct diag *diag)
+{
+    struct operate_result *result = arg;
+    bool go;
+    enum status status = decide(op, OPERATOR_PAUSE, result, &go, diag);
+
+    return status == STATUS_OK && go ? set_state(op, result, diag) : status;
+}
+
+/* A result is owed only when the verb went well. */
+static enum status finish(enum status status, struct operate_result *result)
+{
+    if (status != STATUS_OK)
+        operate_result_free(result);
+    return status;
+}
+
+enum status operate_pause(const struct operate_env *env, const char *consumer,
+                          struct operate_result *result, struct diag *diag)
+{
+    *result = (struct operate_result){.arena = ARENA_EMPTY};
+    return finish(operation_run(env, consumer, pause_it, result, diag), result);
+}
+
+/* --- resume --------------------------------------------------------------- */
+
+struct resume {
+    const struct operate_resume *how;
+    struct operate_result *result;
+};
+
+/* The messages that halted the consumer. */
+static enum status read_halting(struct operation *op, struct letters *letters,
+                                struct diag *diag)
+{
+    const struct letter_filter filter = {
+        .consumer_id = op->row.id,
+        .status = undelivered_status_word(UNDELIVERED_HALTED),
+    };
+
+    return letters_read(op->env->db, op->env->catalog, &filter, SIZE_MAX,
+                        LETTER_BARE, &op->arena, letters, diag);
+}
+
+static enum status try_again(struct operation *op, struct resume *resume,
+                             struct diag *diag)
+{
+    struct letters letters;
+    enum status status = read_halting(op, &letters, diag);
+
+    if (status == STATUS_OK)
+        status = letters_retry(op->env->db, op->env->catalog, &letters,
+                               &op->arena, diag);
+    if (status == STATUS_OK)
+        resume->result->retried = letters.total;
+    return status;
+}
+
+static enum status pass_by(struct operation *op, struct resume *resume,
+                           struct diag *diag)
+{
+    struct letters letters;
+    enum status status = read_halting(op, &letters, diag);
+
+    if (status == STATUS_OK)
+        status = letters_skip(op->env->db, op->env->catalog, &letters,
+                              resume->how->every_key, &op->arena,
+                              &resume->result->undelivered, diag);
+    if (status == STATUS_OK)
+        resume->result->skipped = letters.total;
+    return status;
+}
+
+/* Every read that misses history goes on behind the gap, and its rows remember
+ * that. */
+static enum status accept_gaps(struct operation *op,
+                               struct operate_result *result, struct diag *diag)
+{
+    const struct operate_env *env = op->env;
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < op->nsources; i++) {
+        const struct operation_source *source = &op->sources[i];
+        struct high_water_mark mark;
+
+        status = high_water_mark_read(env->db, env->catalog, source->name,
+                                      &mark, diag);
+        if (status != STATUS_OK || source->lowest >= mark.start)
+            continue;
+        const struct db_value params[] = {db_string(op->row.id),
+                                          db_string(source->name),
+                                          db_integer(mark.start)};
+
+        status = db_execute(
+            env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_ACCEPT_GAP),
+            params, 3, NULL, diag);
+        if (mark.start > result->incomplete_through)
+            result->incomplete_through = mark.start;
+    }
+    return status;
+}
+
+static enum operator_verb resume_verb(const struct operate_resume *how)
+{
+    if (how->past)
+        return OPERATOR_RESUME_PAST;
+    return how->accept ? OPERATOR_RESUME_ACCEPT : OPERATOR_RESUME;
+}
+
+static enum status resume_it(struct operation *op, void *arg, struct diag *diag)
+{
+    struct resume *resume = arg;
+    struct operate_result *result = resume->result;
+    bool go;
+    enum status status = decide(op, resume_verb(resume->how), result, &go,
+                                diag);
+
+    if (status != STATUS_OK || !go)
+        return status;
+    switch (result->reason_before) {
+    case HALT_APPLY_ERROR:
+        status = resume->how->past ? pass_by(op, resume, diag)
+                                   : try_again(op, resume, diag);
+        break;
+    case HALT_MISSING_HISTORY:
+        status = accept_gaps(op, result, diag);
+        break;
+    case HALT_DECLARATION_CHANGED:
+    case HALT_NONE:
+        break;
+    }
+    return status == STATUS_OK ? set_state(op, result, diag) : status;
+}
+
+enum status operate_resume(const struct operate_env *env, const char *consumer,
+                           const struct operate_resume *how,
+                           struct operate_result *result, struct diag *diag)
+{
+    struct resume resume = {how, result};
+
+    *result = (struct operate_result){.arena = ARENA_EMPTY};
+    return finish(operation_run(env, consumer, resume_it, &resume, diag),
+                  result);
+}
+
+/* --- unsubscribe ---------------------------------------------------------- */
+
+struct unsubscribe {
+    const struct operate_unsubscribe *how;
+    struct operate_result *result;
+};
+
+static enum status check_source(struct operation *op, const char *source,
+                                struct diag *diag)
+{
+    const char **names = arena_alloc(&op->arena,
+                                     (op->nsources + 1) * sizeof(*names));
+    const char *near;
+
+    for (size_t i = 0; i < op->nsources; i++) {
+        if (strcmp(op->sources[i].name, source) == 0)
+            return STATUS_OK;
+        names[i] = op->sources[i].name;
+    }
+    names[op->nsources] = NULL;
+    near = text_nearest(source, names);
+    if (near == NULL && op->nsources > 0)
+        near = names[0];
+    return diag_set(diag, STATUS_USAGE,
+                    "%s '%s' has no checkpoints on topic '%.200s'%s%s%s",
+                    op->type, op->name, source,
+                    near != NULL ? "; it reads '" : "",
+                    near != NULL ? near : "", near != NULL ? "'" : "");
+}
+
+static enum status remove_rows(struct operation *op, enum sql_statement which,
+                               const char *source, int64_t *count,
+                               struct diag *diag)
+{
+    const struct db_value params[] = {db_string(op->row.id), db_string(source)};
+
+    return db_execute(op->env->db, catalog_sql(op->env->catalog, which), params,
+                      2, count, diag);
+}
+
+/* In the order that the foreign keys ask for. */
+static enum status remove_all(struct operation *op, const char *source,
+                              struct operate_result *result, struct diag *diag)
+{
+    const struct db_value id = db_string(op->row.id);
+    enum status status = remove_rows(op, SQL_UNSUBSCRIBE_SKIPPED, source,
+                                     &result->skipped, diag);
+
+    if (status == STATUS_OK)
+        status = remove_rows(op, SQL_UNSUBSCRIBE_UNDELIVERED, source,
+                             &result->undelivered, diag);
+    if (status == STATUS_OK)
+        status = remove_rows(op, SQL_UNSUBSCRIBE_CHECKPOINTS, source,
+                             &result->checkpoints, diag);
+    if (status != STATUS_OK || !result->gone)
+        return status;
+    return db_execute(op->env->db,
+                      catalog_sql(op->env->catalog, SQL_UNSUBSCRIBE_CONSUMER),
+                      &id, 1, NULL, diag);
+}
+
+static enum status unsubscribe_it(struct operation *op, void *arg,
+                                  struct diag *diag)
+{
+    struct unsubscribe *unsubscribe = arg;
+    const struct operate_unsubscribe *how = unsubscribe->how;
+    struct operate_result *result = unsubscribe->result;
+    enum operator_verb verb = how->force || !operation_is_declared(op)
+                                  ? OPERATOR_UNSUBSCRIBE_FORCE
+                                  : OPERATOR_UNSUBSCRIBE;
+    bool go;
+    enum status status = decide(op, verb, result, &go, diag);
+
+    if (status == STATUS_OK && go && how->source != NULL)
+        status = check_source(op, how->source, diag);
+    if (status != STATUS_OK || !go)
+        return status;
+    result->gone = how->source == NULL || op->nsources <= 1;
+    if (!result->gone) { /* it goes on with its other sources as it is */
+        result->after = result->before;
+        result->reason_after = result->reason_before;
+    }
+    return remove_all(op, how->source, result, diag);
+}
+
+enum status operate_unsubscribe(const struct operate_env *env,
+                                const char *consumer,
+                                const struct operate_unsubscribe *how,
+                                struct operate_result *result,
+                                struct diag *diag)
+{
+    struct unsubscribe unsubscribe = {how, result};
+
+    *result = (struct operate_result){.arena = ARENA_EMPTY};
+    return finish(
+        operation_run(env, consumer, unsubscribe_it, &unsubscribe, diag),
+        result);
+}

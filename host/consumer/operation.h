@@ -1,0 +1,49 @@
+/*
+ * Operation -- the transaction under an operator's verb: the consumer is found
+ * by its name, its checkpoints are locked, the verb does its work, commit; and
+ * all of it again when it met another transaction.
+ */
+#ifndef HOST_CONSUMER_OPERATION_H
+#define HOST_CONSUMER_OPERATION_H
+
+#include "consumer/operate.h"
+#include "consumer/transition.h"
+
+/** One source that a consumer reads. */
+struct operation_source {
+    const char *name;
+    int64_t lowest; /* of its checkpoints, CHECKPOINT_NONE counts as 0 */
+};
+
+struct operation {
+    const struct operate_env *env;
+    struct arena arena; /* of one attempt */
+    const char *type;
+    const char *name;
+    struct consumer_row row; /* read under the lock */
+    struct operation_source *sources;
+    size_t nsources;
+};
+
+typedef enum status (*operation_fn)(struct operation *operation, void *arg,
+                                    struct diag *diag);
+
+/** Runs `fn` in a transaction with `consumer` found and locked; NULL: `fn`
+ * locks what it needs. It may run more than once, each time anew. */
+enum status operation_run(const struct operate_env *env, const char *consumer,
+                          operation_fn fn, void *arg,
+                          struct diag *diag) MUST_CHECK;
+
+/** Finds a consumer by its name: type, name and row.id are filled. One that is
+ * declared but was never run has an empty id. USAGE with the nearest name. */
+enum status operation_find(struct operation *operation, const char *consumer,
+                           struct diag *diag) MUST_CHECK;
+
+/** Locks the checkpoints of a consumer by its id and notes its sources. */
+enum status operation_lock(struct operation *operation, const char *consumer_id,
+                           struct diag *diag) MUST_CHECK;
+
+/** Whether a script declares the consumer: also when nobody knows. */
+bool operation_is_declared(const struct operation *operation);
+
+#endif

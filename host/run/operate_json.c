@@ -1,0 +1,202 @@
+#include "run/operate_json.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+
+static void write_string(struct buffer *out, bool *first, const char *key,
+                         const char *value)
+{
+    json_write_key(out, first, key);
+    if (value == NULL)
+        buffer_append_string(out, "null");
+    else
+        json_write_string(out, text_of(value));
+}
+
+static void write_integer(struct buffer *out, bool *first, const char *key,
+                          int64_t value)
+{
+    json_write_key(out, first, key);
+    buffer_printf(out, "%" PRId64, value);
+}
+
+static void write_bool(struct buffer *out, bool *first, const char *key,
+                       bool value)
+{
+    json_write_key(out, first, key);
+    buffer_append_string(out, value ? "true" : "false");
+}
+
+void operate_json_result(struct buffer *out,
+                         const struct operate_result *result)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "consumer", result->name);
+    write_string(out, &first, "type", result->type);
+    write_bool(out, &first, "changed", result->changed);
+    write_string(out, &first, "state_before",
+                 consumer_state_word(result->before));
+    if (result->reason_before != HALT_NONE)
+        write_string(out, &first, "halt_reason_before",
+                     halt_reason_word(result->reason_before));
+    if (!result->gone)
+        write_string(out, &first, "state", consumer_state_word(result->after));
+    if (!result->gone && result->reason_after != HALT_NONE)
+        write_string(out, &first, "halt_reason",
+                     halt_reason_word(result->reason_after));
+    write_bool(out, &first, "gone", result->gone);
+    write_integer(out, &first, "retried", result->retried);
+    write_integer(out, &first, "undelivered_removed", result->undelivered);
+    write_integer(out, &first, "skips", result->skipped);
+    write_integer(out, &first, "checkpoints_removed", result->checkpoints);
+    if (result->incomplete_through > 0)
+        write_integer(out, &first, "incomplete_through",
+                      result->incomplete_through);
+    buffer_append_char(out, '}');
+}
+
+/* --- letters -------------------------------------------------------------- */
+
+/* Whoever wrote around the host may have stored bytes that are no text: they
+ * are shown as question marks. */
+static void write_text(struct buffer *out, bool *first, const char *key,
+                       struct text text)
+{
+    json_write_key(out, first, key);
+    if (text.data == NULL) {
+        buffer_append_string(out, "null");
+    } else if (text_utf8_valid(text)) {
+        json_write_string(out, text);
+    } else {
+        char *clean = mem_alloc(text.len + 1);
+
+        text_clean(text, clean, text.len + 1);
+        json_write_string(out, text_of(clean));
+        mem_free(clean);
+    }
+}
+
+/* Byte for byte; what is no JSON becomes a string. */
+static void write_document(struct buffer *out, bool *first, const char *key,
+                           struct text json)
+{
+    struct diag ignored;
+
+    if (json.data == NULL || json_check(json, NULL, &ignored) != STATUS_OK) {
+        write_text(out, first, key, json);
+        return;
+    }
+    json_write_key(out, first, key);
+    buffer_append_text(out, json);
+}
+
+static void write_time(struct buffer *out, bool *first, const char *key,
+                       int64_t time_us)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(time_us, text);
+    write_string(out, first, key, text);
+}
+
+static void write_message(struct buffer *out, const struct message *m)
+{
+    char id[UUID_TEXT_LEN + 1];
+    bool first = true;
+
+    if (m->position == 0) {
+        buffer_append_string(out, "null");
+        return;
+    }
+    uuid_format(&m->id, id);
+    buffer_append_char(out, '{');
+    write_string(out, &first, "id", id);
+    write_text(out, &first, "type", m->type);
+    write_integer(out, &first, "revision", m->revision);
+    write_text(out, &first, "key", m->key);
+    write_text(out, &first, "aggregate_type", m->aggregate_type);
+    write_text(out, &first, "aggregate_id", m->aggregate_id);
+    write_integer(out, &first, "sequence", m->sequence);
+    write_document(out, &first, "payload", m->payload);
+    write_document(out, &first, "metadata", m->metadata);
+    write_time(out, &first, "occurred_at", m->occurred_at);
+    buffer_append_char(out, '}');
+}
+
+static void write_letter(struct buffer *out, const struct letter *l, bool whole)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "id", l->rows[0].id);
+    write_string(out, &first, "consumer", l->consumer);
+    write_string(out, &first, "consumer_type", l->consumer_type);
+    write_string(out, &first, "topic", l->source);
+    write_integer(out, &first, "position", l->position);
+    write_text(out, &first, "key", l->key);
+    write_string(out, &first, "type", l->type);
+    write_string(out, &first, "status", l->status);
+    write_integer(out, &first, "failures", l->failures);
+    if (l->next_retry_at != 0)
+        write_time(out, &first, "next_retry_at", l->next_retry_at);
+    write_time(out, &first, "recorded_at", l->recorded_at);
+    write_string(out, &first, "reason", l->reason);
+    write_bool(out, &first, "unresolved", l->unresolved);
+    json_write_key(out, &first, "partitions");
+    for (size_t i = 0; i < l->nrows; i++)
+        buffer_printf(out, "%s%d", i > 0 ? "," : "[", l->rows[i].partition);
+    buffer_append_char(out, ']');
+    if (whole) {
+        json_write_key(out, &first, "message");
+        write_message(out, &l->message);
+    }
+    buffer_append_char(out, '}');
+}
+
+void operate_json_letters(struct buffer *out, const struct letters *letters,
+                          bool whole)
+{
+    buffer_append_string(out, "{\"messages\":[");
+    for (size_t i = 0; i < letters->count; i++) {
+        if (i > 0)
+            buffer_append_string(out, ",\n");
+        write_letter(out, &letters->items[i], whole);
+    }
+    buffer_printf(out, "],\"total\":%" PRId64 "}", letters->total);
+}
+
+void operate_json_change(struct buffer *out, const struct letters_result *r,
+                         bool deleted)
+{
+    const char *word = deleted ? "deleted" : "retried";
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_integer(out, &first, word, r->changed);
+    if (!deleted) {
+        write_integer(out, &first, "due", r->due);
+        write_integer(out, &first, "waiting", r->waiting);
+    }
+    json_write_key(out, &first, "consumers");
+    buffer_append_char(out, '[');
+    for (size_t i = 0; i < r->nconsumers; i++) {
+        const struct letters_consumer *c = &r->consumers[i];
+        bool inner = true;
+
+        buffer_append_string(out, i > 0 ? ",{" : "{");
+        write_string(out, &inner, "consumer", c->name);
+        write_string(out, &inner, "type", c->type);
+        write_string(out, &inner, "state", consumer_state_word(c->state));
+        if (c->halt_reason != HALT_NONE)
+            write_string(out, &inner, "halt_reason",
+                         halt_reason_word(c->halt_reason));
+        write_integer(out, &inner, word, c->changed);
+        buffer_append_char(out, '}');
+    }
+    buffer_append_string(out, "]}");
+}

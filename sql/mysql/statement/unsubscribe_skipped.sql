@@ -1,0 +1,3 @@
+-- ?1 consumer id  ?2 source, or NULL for all
+DELETE FROM ${consumer_skipped_messages_table}
+ WHERE consumer_id = ?1 AND (?2 IS NULL OR source_name = ?2)

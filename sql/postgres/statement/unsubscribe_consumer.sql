@@ -1,0 +1,2 @@
+-- ?1 consumer id
+DELETE FROM ${consumers_table} WHERE id = ?1::text::uuid

@@ -1,0 +1,4 @@
+-- ?1 consumer id  ?2 source, or NULL for all
+DELETE FROM ${consumer_skipped_messages_table}
+ WHERE consumer_id = ?1::text::uuid
+   AND (?2::text IS NULL OR source_name = ?2::text)

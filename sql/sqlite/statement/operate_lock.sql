@@ -1,0 +1,8 @@
+-- Every checkpoint of a consumer, for an operator's verb. The transaction holds
+-- the writer's lock already.
+-- ?1 consumer id
+SELECT k.source_name, k.partition_no, k.position, k.incomplete_through
+  FROM ${consumer_checkpoints_table} k
+  JOIN ${consumers_table} c ON c.id = k.consumer_id
+ WHERE k.consumer_id = ?1
+ ORDER BY k.source_name, k.partition_no
