@@ -2,6 +2,7 @@
 and sums up. A runner that ran nothing, crashed, or gave another number of
 results than it announced has failed, whatever it printed."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -19,10 +20,13 @@ STEP_LIMIT = 900  # seconds
 FUZZ_SECONDS = 10  # per target
 BANK_EVENTS = 20000  # per server
 SHOWN = 25  # lines of a failed step's log
+SERVER_DIALECTS = ("postgres", "mysql")
+SERVER_SPECS = ("spec/cli", "spec/storage") # run on each of them, too
 
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("DATABASE_URL", "MOONTIDE", "LUA_PATH",
-                               "LUA_CPATH", "POSTGRES_URL", "MARIADB_URL")}
+                               "LUA_CPATH", "POSTGRES_URL", "MARIADB_URL",
+                               "MOONTIDE_DIALECTS")}
 ENVIRONMENT["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
 ENVIRONMENT["UBSAN_OPTIONS"] = "print_stacktrace=1"
 
@@ -200,15 +204,44 @@ def own_script(*command):
     return lambda log: count_summary(*log.run(command))
 
 
+def run_specs(log, preset, folder, files, more):
+    # Specs that start the program find this build of it.
+    path = f"{ROOT / 'build' / preset}:{ENVIRONMENT['PATH']}"
+    moontide = ROOT / "build" / preset / "moontide"
+    return count_tap(*log.run([moontide, "test", "-o", "TAP", *files],
+                              cwd=ROOT / folder,
+                              env={"PATH": path, "MOONTIDE": str(moontide),
+                                   **more}))
+
+
 def specs(preset, folder):
+    return lambda log: run_specs(log, preset, folder, ["spec"],
+                                 {"MOONTIDE_DIALECTS": "sqlite"})
+
+
+def specs_servers(preset):
+    """Every spec that runs on several databases, on each server; the servers
+    are busy at the same time."""
     def step(log):
-        # Specs that start the program find this build of it.
-        path = f"{ROOT / 'build' / preset}:{ENVIRONMENT['PATH']}"
-        return count_tap(*log.run(
-            [ROOT / "build" / preset / "moontide", "test", "-o", "TAP", "spec"],
-            cwd=ROOT / folder,
-            env={"PATH": path,
-                 "MOONTIDE": str(ROOT / "build" / preset / "moontide")}))
+        urls = SERVERS.need()
+        if not urls:
+            return Outcome(0, 1, ["scripts/servers start failed"])
+        files = [path for folder in SERVER_SPECS
+                 for path in sorted((ROOT / folder).glob("*_spec.lua"))
+                 if "dialect.each(" in path.read_text()]
+
+        def on(dialect):
+            own = Step(f"{log.name}-{dialect}")
+            outcome = run_specs(own, preset, ".", files,
+                                {**urls, "MOONTIDE_DIALECTS": dialect})
+            if outcome.failed:
+                outcome.lines.append(f"log: {own.log.relative_to(ROOT)}")
+            print(f"  {dialect:13} {outcome.passed:5} passed"
+                  f" {outcome.failed:4} failed", flush=True)
+            return outcome
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return sum(pool.map(on, SERVER_DIALECTS), Outcome())
     return step
 
 
@@ -241,7 +274,7 @@ def bank_dialects(log):
         with open(events, "wb") as out:
             subprocess.run(["luajit", bank / "generate.lua", str(BANK_EVENTS)],
                            stdout=out, check=True)
-        for dialect in ("postgres", "mysql"):
+        for dialect in SERVER_DIALECTS:
             made, url = fresh_database(log, dialect,
                                        f"bank_{os.getpid()}_{time.time_ns()}")
             outcome += made
@@ -364,6 +397,7 @@ STEPS = {
     "check": own_script("scripts/check"),
     "check-self": own_script("scripts/check", "--self-test"),
     "specs-release": specs("release", "."),
+    "specs-servers": specs_servers("release"),
     "specs-asan": specs("asan", "."),
     "bank-release": specs("release", "examples/bank"),
     "bank-asan": specs("asan", "examples/bank"),

@@ -247,7 +247,7 @@ dialect.each(function(database)
 
     it("a huge line, between small ones", function()
       app:configure 'partitions = 12, limits = { payload = "32MiB" }'
-      local huge = '"' .. ("y"):rep(20 * 1024 * 1024) .. '"'
+      local huge = '"' .. ("y"):rep(15 * 1024 * 1024) .. '"'
       app:append { { payload = "1" }, { payload = huge }, { payload = "3" } }
       local found = app:payloads()
       assert.equal("1", found[1])

@@ -100,7 +100,7 @@ dialect.each(function(database)
       assert.matches("projection orders (handlers/orders.lua:4)", out, 1, true)
       assert.matches("sql_projection days (handlers/days.lua:2)", out, 1, true)
       assert.matches("Configuration and scripts are good.", out, 1, true)
-      assert.is_nil(app:read "moontide.db")
+      assert.is_false(app.db:made())
     end)
 
     it("warns of a local that a handler changes, and still ends with 0", function()
@@ -137,7 +137,7 @@ return moontide.projection "p" { fields = { a = moontide.types.txt() }, on = { t
         local err = app:fails(78, "check")
         for i = 2, #case do assert.matches(case[i], err, 1, true) end
         app:fails(78, "run", "--until-idle")
-        assert.is_nil(app:read "moontide.db")
+        assert.is_false(app.db:made())
       end)
     end
   end)

@@ -1,4 +1,5 @@
 local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
 
 local PASSING = 'it("is fine", function() assert.is_true(true) end)\n'
 
@@ -114,85 +115,88 @@ return require("moontide").projection(money.of) { on = { t = function() end } }]
   end)
 end)
 
-describe("moontide console", function()
-  local app
+dialect.each(function(database)
+  describe("moontide console", function()
+    local app
 
-  before_each(function()
-    app = application.new { handlers = { ["things.lua"] = [[
-local moontide = require "moontide"
-return moontide.projection "things" {
-  initial = function() return { n = 0 } end,
-  on = { ["thing.Happened"] = function(state) state.n = state.n + 1 end },
-}]] } }
-  end)
+    before_each(function()
+      app = application.new { database = database, handlers = { ["things.lua"] = [[
+  local moontide = require "moontide"
+  return moontide.projection "things" {
+    initial = function() return { n = 0 } end,
+    on = { ["thing.Happened"] = function(state) state.n = state.n + 1 end },
+  }]] } }
+    end)
 
-  after_each(function()
-    app:close()
-  end)
+    after_each(function()
+      app:close()
+    end)
 
-  it("appends, runs, reads and queries from a pipe", function()
-    local out = app:ok("console", { pipe = true, stdin = [[
-append("spec.thing", "A-1", { moontide.event("thing.Happened", {}), moontide.event("thing.Happened", {}) })
-run()
-= read("things", "A-1").n
-= query("SELECT count(*) AS events FROM EVENT_STORE WHERE aggregate_id = ?", "A-1")[1].events
-count = 40
-= count + 2
-]] })
-    assert.matches("2\n2\n42\n$", out)
-    assert.equal(2, #app:events())
-  end)
+    it("appends, runs, reads and queries from a pipe", function()
+      local out = app:ok("console", { pipe = true, stdin = [[
+  append("spec.thing", "A-1", { moontide.event("thing.Happened", {}), moontide.event("thing.Happened", {}) })
+  run()
+  = read("things", "A-1").n
+  = query("SELECT count(*) AS events FROM EVENT_STORE WHERE aggregate_id = ?", "A-1")[1].events
+  count = 40
+  = count + 2
+  ]] })
+      assert.matches("2\n2\n42\n$", out)
+      assert.equal(2, #app:events())
+    end)
 
-  it("reads statements over several lines", function()
-    local out = app:ok("console", { stdin = "for i = 1, 2 do\n  print(i)\nend\n= {\n  a = 1,\n}\n" })
-    assert.matches("1\n2\n{ a = 1 }", out, 1, true)
-  end)
+    it("reads statements over several lines", function()
+      local out = app:ok("console", { stdin = "for i = 1, 2 do\n  print(i)\nend\n= {\n  a = 1,\n}\n" })
+      assert.matches("1\n2\n{ a = 1 }", out, 1, true)
+    end)
 
-  it("ends at the first error of a pipe with 1, and says where", function()
-    local result = app:moontide("console", { stdin = 'print "one"\nerror "stop"\nprint "two"\n' })
-    assert.equal(1, result.code)
-    assert.equal("one\n", result.out)
-    assert.matches("stop", result.err, 1, true)
-  end)
+    it("ends at the first error of a pipe with 1, and says where", function()
+      local result = app:moontide("console", { stdin = 'print "one"\nerror "stop"\nprint "two"\n' })
+      assert.equal(1, result.code)
+      assert.equal("one\n", result.out)
+      assert.matches("stop", result.err, 1, true)
+    end)
 
-  it("gives all read models by key", function()
-    app:append { { aggregate_id = "A-1" }, { aggregate_id = "A-2" } }
-    local out = app:ok("console", { stdin = 'run()\n= read("things")["A-2"].n\n= read "things"\n'
-      .. '= read("things", "A-3")\n' })
-    assert.matches('1\n{ %["A%-1"%] = { n = 1 }, %["A%-2"%] = { n = 1 } }\nnil\n$', out)
-  end)
+    it("gives all read models by key", function()
+      app:append { { aggregate_id = "A-1" }, { aggregate_id = "A-2" } }
+      local out = app:ok("console", { stdin = 'run()\n= read("things")["A-2"].n\n= read "things"\n'
+        .. '= read("things", "A-3")\n' })
+      assert.matches('1\n{ %["A%-1"%] = { n = 1 }, %["A%-2"%] = { n = 1 } }\nnil\n$', out)
+    end)
 
-  it("ends with exit() and quit()", function()
-    for _, name in ipairs { "exit", "quit" } do
-      assert.equal("1\n", app:ok("console", { stdin = "print(1)\n" .. name .. "()\nprint(2)\n" }))
-    end
-  end)
+    it("ends with exit() and quit()", function()
+      for _, name in ipairs { "exit", "quit" } do
+        assert.equal("1\n", app:ok("console", { stdin = "print(1)\n" .. name .. "()\nprint(2)\n" }))
+      end
+    end)
 
-  it("gives errors without its own lines", function()
-    local result = app:moontide("console", { stdin = 'query "SELECT no_such FROM CONSUMERS"\n' })
-    assert.equal(1, result.code)
-    assert.matches("^moontide: no such column: no_such", result.err)
-    assert.matches("^moontide: the application declares no projection 'thing'",
-      app:moontide("console", { stdin = 'read "thing"\n' }).err)
-  end)
+    it("gives errors without its own lines", function()
+      local result = app:moontide("console", { stdin = 'query "SELECT no_such FROM CONSUMERS"\n' })
+      assert.equal(1, result.code)
+      assert.matches("^moontide: [^\n]*no_such[^\n]*\n", result.err)
+      assert.is_nil(result.err:find("console", 1, true))
+      assert.matches("^moontide: the application declares no projection 'thing'",
+        app:moontide("console", { stdin = 'read "thing"\n' }).err)
+    end)
 
-  it("leaves a halted consumer alone until run() is called", function()
-    app:write("handlers/things.lua", [[return require("moontide").projection "things" {
-      on = { ["thing.Happened"] = function() error "no" end } }]])
-    app:append { {} }
-    app:fails(1, "run", "--until-idle")
-    app:ok("console", { stdin = 'read "things"\nquery "SELECT 1"\nstatus()\n' })
-    local consumer = app:json("status", "things").consumers[1]
-    assert.equal("HALTED", consumer.state)
-    assert.equal(1, consumer.failed[1].attempts)
-    assert.equal("HALTED", consumer.failed[1].status)
-    app:write("handlers/things.lua", [[return require("moontide").projection "things" {
-      on = { ["thing.Happened"] = function() end } }]])
-    app:ok("console", { stdin = "run()\n" })
-    assert.equal("RUNNING", app:json("status", "things").consumers[1].state)
-  end)
+    it("leaves a halted consumer alone until run() is called", function()
+      app:write("handlers/things.lua", [[return require("moontide").projection "things" {
+        on = { ["thing.Happened"] = function() error "no" end } }]])
+      app:append { {} }
+      app:fails(1, "run", "--until-idle")
+      app:ok("console", { stdin = 'read "things"\nquery "SELECT 1"\nstatus()\n' })
+      local consumer = app:json("status", "things").consumers[1]
+      assert.equal("HALTED", consumer.state)
+      assert.equal(1, consumer.failed[1].attempts)
+      assert.equal("HALTED", consumer.failed[1].status)
+      app:write("handlers/things.lua", [[return require("moontide").projection "things" {
+        on = { ["thing.Happened"] = function() end } }]])
+      app:ok("console", { stdin = "run()\n" })
+      assert.equal("RUNNING", app:json("status", "things").consumers[1].state)
+    end)
 
-  it("says nothing for an empty input", function()
-    assert.equal("", app:ok("console", { stdin = "" }))
+    it("says nothing for an empty input", function()
+      assert.equal("", app:ok("console", { stdin = "" }))
+    end)
   end)
 end)

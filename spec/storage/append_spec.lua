@@ -269,7 +269,7 @@ dialect.each(function(database)
   end)
 
   describe("positions", function()
-    it("start at 1 and rise by one without gaps, also over failed appends", function()
+    it("start at 1 and rise by one, also over failed appends", function()
       app:append { {}, {} }
       app:refuses({ {}, {}, "nonsense" }, 1)
       app:refuses({ {}, { expected = "none" } }, 3)
@@ -325,7 +325,8 @@ dialect.each(function(database)
       assert.equal(800, #found)
       local last = {}
       for i, event in ipairs(found) do
-        assert.equal(i, event.position)
+        if database.gap_free then assert.equal(i, event.position) end
+        assert.is_true(i == 1 or event.position > found[i - 1].position)
         assert.equal((last[event.aggregate_id] or -1) + 1, event.sequence)
         last[event.aggregate_id] = event.sequence
       end

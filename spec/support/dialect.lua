@@ -13,7 +13,10 @@ local dialect = {}
 
 -- SQLite -- a file in the folder of the spec; looked into from outside with
 -- the program sqlite3.
-local Sqlite = { name = "sqlite" }
+local Sqlite = {
+  name = "sqlite",
+  gap_free = true, -- a position that was drawn and not kept is drawn again
+}
 Sqlite.__index = Sqlite
 
 function Sqlite.check()
@@ -77,9 +80,40 @@ function Sqlite:hold(sql)
   return held
 end
 
+--- translate(sql): the types of a spec's own tables, which are those of SQLite
+-- and UUID, in the words of this database.
+function Sqlite.translate(sql)
+  return (sql:gsub("%f[%w]UUID%f[%W]", "TEXT"))
+end
+
 --- ddl(sql): SQL of a spec, written for SQLite, in the words of this database.
 function Sqlite.ddl(_, sql)
-  return sql
+  return Sqlite.translate(sql)
+end
+
+--- made(): whether anything is there.
+function Sqlite:made()
+  return process.read_file(self.path) ~= nil
+end
+
+--- wipe(): back to what create() gave.
+function Sqlite:wipe()
+  for _, ending in ipairs { "", "-wal", "-shm" } do os.remove(self.path .. ending) end
+end
+
+--- set_counter(position), drop_counter(): that of the event store, as after a
+-- restore or a mistake.
+function Sqlite:set_counter(position)
+  self:execute("UPDATE EVENT_STORE_GLOBAL_POSITION SET val = " .. position)
+end
+
+function Sqlite:drop_counter()
+  self:execute "DELETE FROM EVENT_STORE_GLOBAL_POSITION"
+end
+
+--- shape(): all that the scripts made, comparable with another database's.
+function Sqlite:shape()
+  return self:query "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
 end
 
 --- hex(column): an expression for the bytes of a text as hexadecimal digits.
@@ -116,7 +150,7 @@ end
 
 -- PostgreSQL -- a schema of the spec on the server that POSTGRES_URL names;
 -- looked into from outside with the program psql.
-local Postgres = { name = "postgres" }
+local Postgres = { name = "postgres", gap_free = false }
 Postgres.__index = Postgres
 
 local function server(variable)
@@ -216,14 +250,41 @@ local function trigger(sql)
   }
 end
 
+function Postgres.translate(sql)
+  return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+    :gsub("%) STRICT", ")"):gsub("%f[%w]INTEGER%f[%W]", "BIGINT"):gsub("message_id TEXT", "message_id UUID"))
+end
+
 -- A list of statements when there is no single one for it.
 function Postgres.ddl(_, sql)
   local statements = trigger(sql)
   if statements then return statements end
   local dropped = sql:match "^DROP TRIGGER (%S+)$"
   if dropped then return ("DROP FUNCTION %s() CASCADE"):format(dropped) end
-  return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
-    :gsub("%) STRICT", ")"):gsub("INTEGER", "BIGINT"):gsub("message_id TEXT", "message_id UUID"))
+  return Postgres.translate(sql)
+end
+
+function Postgres:made()
+  return #self:tables() > 0
+end
+
+function Postgres:wipe()
+  self:execute(("SET client_min_messages = error; DROP SCHEMA %s CASCADE; CREATE SCHEMA %s"):format(
+    self.schema, self.schema))
+end
+
+function Postgres:set_counter(position)
+  self:value(("SELECT setval('EVENT_STORE_GLOBAL_POSITION', %d)"):format(position))
+end
+
+function Postgres:drop_counter()
+  self:execute "DROP SEQUENCE EVENT_STORE_GLOBAL_POSITION"
+end
+
+function Postgres:shape()
+  local result = self.folder:exec("pg_dump", self.url, "--schema-only", "--schema=" .. self.schema)
+  if result.code ~= 0 then error(result.err, 2) end
+  return (result.out:gsub(self.schema, "spec"):gsub("\\%l*restrict %w+", ""))
 end
 
 function Postgres.hex(_, column)
@@ -261,7 +322,7 @@ end
 -- MariaDB -- a database of its own on the server that MARIADB_URL names; looked
 -- into from outside with the program mariadb, whose session quotes and adds
 -- text as the host's does.
-local Mysql = { name = "mysql" }
+local Mysql = { name = "mysql", gap_free = true }
 Mysql.__index = Mysql
 
 local MODE = "SET sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES',"
@@ -277,7 +338,8 @@ local function server_of(url)
   if user_part == nil then user_part, host = "", url:match "^%w+://([^/?]*)" end
   local user, password = user_part:match "^([^:]*):?(.*)$"
   local name, port = host:match "^%[?([^%]]-)%]?:?(%d*)$"
-  local words = { "--no-defaults", "--default-character-set=utf8mb4", "--init-command=" .. MODE, "--batch" }
+  local words = { "--no-defaults", "--default-character-set=utf8mb4", "--init-command=" .. MODE, "--comments",
+    "--batch" }
   local function add(option, value)
     if value ~= nil and value ~= "" then words[#words + 1] = option .. decoded(value) end
   end
@@ -292,7 +354,8 @@ end
 -- SQLite; none of their texts is longer than a key.
 function Mysql.translate(sql)
   return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT AUTO_INCREMENT PRIMARY KEY")
-    :gsub("%f[%w]TEXT%f[%W]", "VARCHAR(255)"):gsub("%f[%w]INTEGER%f[%W]", "BIGINT"))
+    :gsub("%f[%w]TEXT%f[%W]", "VARCHAR(255)"):gsub("%f[%w]INTEGER%f[%W]", "BIGINT")
+    :gsub("%f[%w]UUID%f[%W]", "CHAR(36)"))
 end
 
 function Mysql.check()
@@ -410,6 +473,32 @@ function Mysql.moment(_, time)
   return (time:gsub("T", " "):gsub("Z$", ""))
 end
 
+function Mysql:made()
+  return #self:tables() > 0
+end
+
+function Mysql:wipe()
+  self:run("", ("DROP DATABASE %s; CREATE DATABASE %s"):format(self.database, self.database))
+end
+
+function Mysql:set_counter(position)
+  self:execute("UPDATE EVENT_STORE_GLOBAL_POSITION SET val = " .. position)
+end
+
+function Mysql:drop_counter()
+  self:execute "DELETE FROM EVENT_STORE_GLOBAL_POSITION"
+end
+
+function Mysql:shape()
+  local shape = self:query [[
+    SELECT routine_name, parameter_style, routine_definition FROM information_schema.routines
+     WHERE routine_schema = DATABASE() ORDER BY routine_name]]
+  for _, name in ipairs(self:tables()) do
+    shape[#shape + 1] = self:value(("SHOW CREATE TABLE %q"):format(name))
+  end
+  return shape
+end
+
 function Mysql.hex(_, column)
   return ("hex(%s)"):format(column)
 end
@@ -431,7 +520,7 @@ end
 function Mysql:intact()
   for _, name in ipairs(self:tables()) do
     local answer = self:value(("CHECK TABLE %q"):format(name))
-    if not answer:find "status\tOK" then error(answer, 2) end
+    if not answer:find "status|OK" then error(answer, 2) end
   end
   return true
 end
