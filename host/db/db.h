@@ -168,6 +168,15 @@ enum status db_next(struct db_rows *rows, bool *more,
                     struct diag *diag) MUST_CHECK;
 void db_rows_close(struct db_rows *rows); /* NULL is allowed */
 
+/** Takes one row; anything but OK ends the reading. */
+typedef enum status (*db_row_fn)(void *arg, struct db_rows *row,
+                                 struct diag *diag);
+
+/** Runs a query and gives each of its rows to `fn`. */
+enum status db_rows_each(struct db *db, const struct db_sql *sql,
+                         const struct db_value *params, size_t nparams,
+                         db_row_fn fn, void *arg, struct diag *diag) MUST_CHECK;
+
 size_t db_columns(const struct db_rows *rows);
 const char *db_column_name(const struct db_rows *rows, size_t column);
 /** Type of this row's value: NULL, INT64, DOUBLE, TEXT or BYTES (SQLite);

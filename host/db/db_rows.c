@@ -67,6 +67,25 @@ void db_rows_close(struct db_rows *rows)
     rows->driver->rows_close(rows);
 }
 
+enum status db_rows_each(struct db *db, const struct db_sql *sql,
+                         const struct db_value *params, size_t nparams,
+                         db_row_fn fn, void *arg, struct diag *diag)
+{
+    struct db_rows *rows;
+    bool more = true;
+    enum status status = db_query(db, sql, params, nparams, &rows, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    while (status == STATUS_OK && more) {
+        status = db_next(rows, &more, diag);
+        if (status == STATUS_OK && more)
+            status = fn(arg, rows, diag);
+    }
+    db_rows_close(rows);
+    return status;
+}
+
 size_t db_columns(const struct db_rows *rows)
 {
     return rows->driver->columns(rows);

@@ -15,43 +15,32 @@ struct reading {
     struct application *app;
     const struct status_request *request;
     struct status_report *report;
+    const char **ids; /* of the consumers in the report that are registered */
     int64_t now_us;
 };
 
-/* One consumer's checkpoints of a source. */
-struct positions {
-    const char *source;
-    int64_t *at; /* by partition */
-    size_t count;
+/* One consumer while it is read. */
+struct one {
+    struct arena *arena;
+    struct status_consumer *consumer;
+    const char *source; /* of its checkpoints */
+    int64_t *positions; /* by partition */
+    size_t npositions;
 };
-
-static const struct db_sql *statement(const struct reading *reading,
-                                      enum sql_statement which)
-{
-    return catalog_sql(reading->app->catalog, which);
-}
 
 /* --- topics -------------------------------------------------------------- */
 
-static enum status read_topic_names(struct reading *reading, struct diag *diag)
+static enum status take_topic_name(void *arg, struct db_rows *row,
+                                   struct diag *diag)
 {
-    struct status_report *report = reading->report;
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(reading->app->db,
-                                  statement(reading, SQL_STATUS_TOPICS), NULL,
-                                  0, &rows, diag);
+    struct status_report *report = arg;
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        report->topics = arena_grow(&report->arena, report->topics,
-                                    report->ntopics, sizeof(*report->topics));
-        report->topics[report->ntopics++].name = arena_string(
-            &report->arena, db_get_text(rows, 0));
-    }
-    db_rows_close(rows);
-    return status;
+    (void)diag;
+    report->topics = arena_grow(&report->arena, report->topics, report->ntopics,
+                                sizeof(*report->topics));
+    report->topics[report->ntopics++].name = arena_string(&report->arena,
+                                                          db_get_text(row, 0));
+    return STATUS_OK;
 }
 
 static enum status read_blocker(struct reading *reading,
@@ -72,7 +61,9 @@ static enum status read_topics(struct reading *reading, struct diag *diag)
 {
     struct status_report *report = reading->report;
     size_t kept = 0;
-    enum status status = read_topic_names(reading, diag);
+    enum status status = db_rows_each(
+        reading->app->db, catalog_sql(reading->app->catalog, SQL_STATUS_TOPICS),
+        NULL, 0, take_topic_name, report, diag);
 
     for (size_t i = 0; status == STATUS_OK && i < report->ntopics; i++) {
         struct status_topic *topic = &report->topics[i];
@@ -153,135 +144,97 @@ find_declaration(const struct reading *reading,
     return NULL;
 }
 
-/* Rows first; ids are kept beside for the reads that follow. */
-static enum status read_rows(struct reading *reading, const char ***ids,
-                             struct diag *diag)
+static enum status take_consumer(void *arg, struct db_rows *row,
+                                 struct diag *diag)
 {
+    struct reading *reading = arg;
     struct arena *arena = &reading->report->arena;
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(reading->app->db,
-                                  statement(reading, SQL_STATUS_CONSUMERS),
-                                  NULL, 0, &rows, diag);
+    const char *name = arena_string(arena, db_get_text(row, 2));
+    struct status_consumer *consumer;
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        const char *name = arena_string(arena, db_get_text(rows, 2));
-        struct status_consumer *consumer;
-
-        if (!wanted(reading, name))
-            continue;
-        *ids = arena_grow(arena, *ids, reading->report->nconsumers,
-                          sizeof(**ids));
-        (*ids)[reading->report->nconsumers] = arena_string(
-            arena, db_get_text(rows, 0));
-        consumer = add_consumer(
-            reading, arena_string(arena, db_get_text(rows, 1)), name);
-        consumer->registered = true;
-        consumer->state = "RUNNING";
-        if (!db_is_null(rows, 3))
-            consumer->state = arena_string(arena, db_get_text(rows, 3));
-        if (!db_is_null(rows, 4))
-            consumer->halt_reason = arena_string(arena, db_get_text(rows, 4));
-        if (!db_is_null(rows, 5))
-            consumer->epoch = db_get_int64(rows, 5);
-        consumer->state_since = db_get_timestamp(rows, 6);
-    }
-    db_rows_close(rows);
-    return status;
+    (void)diag;
+    if (!wanted(reading, name))
+        return STATUS_OK;
+    reading->ids = arena_grow(arena, reading->ids, reading->report->nconsumers,
+                              sizeof(*reading->ids));
+    reading->ids[reading->report->nconsumers] = arena_string(
+        arena, db_get_text(row, 0));
+    consumer = add_consumer(reading, arena_string(arena, db_get_text(row, 1)),
+                            name);
+    consumer->registered = true;
+    consumer->state = "RUNNING";
+    if (!db_is_null(row, 3))
+        consumer->state = arena_string(arena, db_get_text(row, 3));
+    if (!db_is_null(row, 4))
+        consumer->halt_reason = arena_string(arena, db_get_text(row, 4));
+    if (!db_is_null(row, 5))
+        consumer->epoch = db_get_int64(row, 5);
+    consumer->state_since = db_get_timestamp(row, 6);
+    return STATUS_OK;
 }
 
-static enum status read_positions(struct reading *reading, const char *id,
-                                  struct positions *positions,
-                                  struct diag *diag)
+static enum status take_position(void *arg, struct db_rows *row,
+                                 struct diag *diag)
 {
-    struct arena *arena = &reading->report->arena;
-    struct db_value params[] = {db_string(id)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(reading->app->db,
-                                  statement(reading, SQL_STATUS_CHECKPOINTS),
-                                  params, 1, &rows, diag);
+    struct one *one = arg;
+    int64_t partition = db_get_int64(row, 1);
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        int64_t partition = db_get_int64(rows, 1);
-
-        if (positions->source == NULL)
-            positions->source = arena_string(arena, db_get_text(rows, 0));
-        /* the rows are numbered from 0 without a hole */
-        if (!text_equal(text_of(positions->source), db_get_text(rows, 0)) ||
-            partition != (int64_t)positions->count)
-            continue;
-        positions->at = arena_grow(arena, positions->at, positions->count,
-                                   sizeof(*positions->at));
-        positions->at[positions->count++] = db_is_null(rows, 2)
-                                                ? 0
-                                                : db_get_int64(rows, 2);
-    }
-    db_rows_close(rows);
-    return status;
+    (void)diag;
+    if (one->source == NULL)
+        one->source = arena_string(one->arena, db_get_text(row, 0));
+    /* the rows are numbered from 0 without a hole */
+    if (!text_equal(text_of(one->source), db_get_text(row, 0)) ||
+        partition != (int64_t)one->npositions)
+        return STATUS_OK;
+    one->positions = arena_grow(one->arena, one->positions, one->npositions,
+                                sizeof(*one->positions));
+    one->positions[one->npositions++] = db_is_null(row, 2)
+                                            ? 0
+                                            : db_get_int64(row, 2);
+    return STATUS_OK;
 }
 
-static enum status read_undelivered(struct reading *reading, const char *id,
-                                    struct status_consumer *consumer,
+static enum status take_undelivered(void *arg, struct db_rows *row,
                                     struct diag *diag)
 {
-    struct arena *arena = &reading->report->arena;
-    struct db_value params[] = {db_string(id)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(reading->app->db,
-                                  statement(reading, SQL_STATUS_UNDELIVERED),
-                                  params, 1, &rows, diag);
+    struct one *one = arg;
+    struct status_consumer *consumer = one->consumer;
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        consumer->undelivered = arena_grow(arena, consumer->undelivered,
-                                           consumer->nundelivered,
-                                           sizeof(*consumer->undelivered));
-        consumer->undelivered[consumer->nundelivered++] =
-            (struct status_undelivered){
-                .status = arena_string(arena, db_get_text(rows, 0)),
-                .count = db_get_int64(rows, 1),
-            };
-    }
-    db_rows_close(rows);
-    return status;
+    (void)diag;
+    consumer->undelivered = arena_grow(one->arena, consumer->undelivered,
+                                       consumer->nundelivered,
+                                       sizeof(*consumer->undelivered));
+    consumer
+        ->undelivered[consumer->nundelivered++] = (struct status_undelivered){
+        .status = arena_string(one->arena, db_get_text(row, 0)),
+        .count = db_get_int64(row, 1),
+    };
+    return STATUS_OK;
 }
 
-static enum status read_failure(struct reading *reading, const char *id,
-                                struct status_failure *failure,
-                                struct diag *diag)
+/* What the rows of failures have in common. */
+static struct status_failure failure_of(struct db_rows *row,
+                                        struct arena *arena)
 {
-    struct arena *arena = &reading->report->arena;
-    struct db_value params[] = {db_string(id)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(reading->app->db,
-                                  statement(reading, SQL_STATUS_LAST_FAILURE),
-                                  params, 1, &rows, diag);
+    return (struct status_failure){
+        .position = db_get_int64(row, 0),
+        .key = arena_string(arena, db_get_text(row, 1)),
+        .type = "",
+        .status = arena_string(arena, db_get_text(row, 2)),
+        .count = db_get_int64(row, 3),
+        .reason = arena_string(arena, db_get_text(row, 4)),
+    };
+}
 
-    if (status != STATUS_OK)
-        return status;
-    status = db_next(rows, &more, diag);
-    if (status == STATUS_OK && more) {
-        *failure = (struct status_failure){
-            .position = db_get_int64(rows, 0),
-            .key = arena_string(arena, db_get_text(rows, 1)),
-            .type = "",
-            .status = arena_string(arena, db_get_text(rows, 2)),
-            .count = db_get_int64(rows, 3),
-            .reason = arena_string(arena, db_get_text(rows, 4)),
-            .recorded_at = db_get_timestamp(rows, 5),
-        };
-        status = db_next(rows, &more, diag);
-    }
-    db_rows_close(rows);
-    return status;
+static enum status take_last_failure(void *arg, struct db_rows *row,
+                                     struct diag *diag)
+{
+    struct one *one = arg;
+
+    (void)diag;
+    one->consumer->failure = failure_of(row, one->arena);
+    one->consumer->failure.recorded_at = db_get_timestamp(row, 5);
+    return STATUS_OK;
 }
 
 /* The type of the message that a row keeps a copy of. */
@@ -297,36 +250,50 @@ static const char *type_of_copy(struct text copy, struct arena *arena)
     return type;
 }
 
-static enum status read_failed(struct reading *reading, const char *id,
-                               struct status_consumer *consumer,
+static enum status take_failed(void *arg, struct db_rows *row,
                                struct diag *diag)
 {
-    struct arena *arena = &reading->report->arena;
-    struct db_value params[] = {db_string(id), db_integer(STATUS_FAILED_LIMIT)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(
-        reading->app->db, statement(reading, SQL_STATUS_FAILED_MESSAGES),
-        params, 2, &rows, diag);
+    struct one *one = arg;
+    struct status_consumer *consumer = one->consumer;
+    struct status_failure *failed;
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        consumer->failed = arena_grow(arena, consumer->failed,
-                                      consumer->nfailed,
-                                      sizeof(*consumer->failed));
-        consumer->failed[consumer->nfailed++] = (struct status_failure){
-            .position = db_get_int64(rows, 0),
-            .key = arena_string(arena, db_get_text(rows, 1)),
-            .status = arena_string(arena, db_get_text(rows, 2)),
-            .count = db_get_int64(rows, 3),
-            .reason = arena_string(arena, db_get_text(rows, 4)),
-            .type = db_is_null(rows, 5)
-                        ? ""
-                        : type_of_copy(db_get_text(rows, 5), arena),
-        };
+    (void)diag;
+    consumer->failed = arena_grow(one->arena, consumer->failed,
+                                  consumer->nfailed, sizeof(*consumer->failed));
+    failed = &consumer->failed[consumer->nfailed++];
+    *failed = failure_of(row, one->arena);
+    if (!db_is_null(row, 5))
+        failed->type = type_of_copy(db_get_text(row, 5), one->arena);
+    return STATUS_OK;
+}
+
+/* What is stored of a registered consumer. */
+static enum status read_stored(const struct reading *reading, const char *id,
+                               struct one *one, struct diag *diag)
+{
+    static const struct {
+        enum sql_statement sql;
+        db_row_fn take;
+        size_t nparams;
+        bool of_one; /* only when one consumer is asked for */
+    } reads[] = {
+        {SQL_STATUS_CHECKPOINTS, take_position, 1, false},
+        {SQL_STATUS_UNDELIVERED, take_undelivered, 1, false},
+        {SQL_STATUS_LAST_FAILURE, take_last_failure, 1, false},
+        {SQL_STATUS_FAILED_MESSAGES, take_failed, 2, true},
+    };
+    const struct db_value params[] = {db_string(id),
+                                      db_integer(STATUS_FAILED_LIMIT)};
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0;
+         status == STATUS_OK && i < sizeof(reads) / sizeof(reads[0]); i++) {
+        if (reads[i].of_one && reading->request->consumer == NULL)
+            continue;
+        status = db_rows_each(
+            reading->app->db, catalog_sql(reading->app->catalog, reads[i].sql),
+            params, reads[i].nparams, reads[i].take, one, diag);
     }
-    db_rows_close(rows);
     return status;
 }
 
@@ -335,29 +302,23 @@ static enum status read_consumer(struct reading *reading, const char *id,
                                  struct diag *diag)
 {
     const struct declaration *declaration = find_declaration(reading, consumer);
-    struct positions positions = {.count = 0};
+    struct one one = {.arena = &reading->report->arena, .consumer = consumer};
     const struct status_topic *topic;
     struct status_lag lag;
     enum status status = STATUS_OK;
 
     if (id != NULL)
-        status = read_positions(reading, id, &positions, diag);
-    if (status == STATUS_OK && id != NULL)
-        status = read_undelivered(reading, id, consumer, diag);
-    if (status == STATUS_OK && id != NULL)
-        status = read_failure(reading, id, &consumer->failure, diag);
-    if (status == STATUS_OK && id != NULL && reading->request->consumer != NULL)
-        status = read_failed(reading, id, consumer, diag);
+        status = read_stored(reading, id, &one, diag);
     if (status != STATUS_OK)
         return status;
 
-    if (positions.count > 0) {
-        consumer->source = positions.source;
-        consumer->position = positions.at[0];
+    if (one.npositions > 0) {
+        consumer->source = one.source;
+        consumer->position = one.positions[0];
     }
-    for (size_t i = 1; i < positions.count; i++) {
-        if (positions.at[i] < consumer->position)
-            consumer->position = positions.at[i];
+    for (size_t i = 1; i < one.npositions; i++) {
+        if (one.positions[i] < consumer->position)
+            consumer->position = one.positions[i];
     }
     if (declaration == NULL)
         return STATUS_OK;
@@ -369,8 +330,8 @@ static enum status read_consumer(struct reading *reading, const char *id,
         return STATUS_OK;
     lag = (struct status_lag){
         .declaration = declaration,
-        .positions = positions.at,
-        .count = positions.count,
+        .positions = one.positions,
+        .count = one.npositions,
         .lowest = consumer->position,
         .upto = topic->end,
         .now_us = reading->now_us,
@@ -401,17 +362,18 @@ static void add_new_consumers(struct reading *reading)
 static enum status read_consumers(struct reading *reading, struct diag *diag)
 {
     struct status_report *report = reading->report;
-    const char **ids = NULL;
     size_t registered;
-    enum status status = read_rows(reading, &ids, diag);
+    enum status status = db_rows_each(
+        reading->app->db,
+        catalog_sql(reading->app->catalog, SQL_STATUS_CONSUMERS), NULL, 0,
+        take_consumer, reading, diag);
 
     if (status != STATUS_OK)
         return status;
     registered = report->nconsumers;
     add_new_consumers(reading);
     for (size_t i = 0; status == STATUS_OK && i < report->nconsumers; i++)
-        status = read_consumer(reading,
-                               ids != NULL && i < registered ? ids[i] : NULL,
+        status = read_consumer(reading, i < registered ? reading->ids[i] : NULL,
                                &report->consumers[i], diag);
     return status;
 }
@@ -464,38 +426,45 @@ enum status status_read(struct application *app,
     return STATUS_OK;
 }
 
+struct source_positions {
+    const char *source;
+    int64_t *at; /* by partition */
+    size_t count;
+};
+
+static enum status take_source_position(void *arg, struct db_rows *row,
+                                        struct diag *diag)
+{
+    const struct source_positions *positions = arg;
+    int64_t partition = db_get_int64(row, 1);
+
+    (void)diag;
+    if (partition >= 0 && (size_t)partition < positions->count &&
+        !db_is_null(row, 2) &&
+        text_equal(db_get_text(row, 0), text_of(positions->source)))
+        positions->at[partition] = db_get_int64(row, 2);
+    return STATUS_OK;
+}
+
 enum status status_positions(struct application *app,
                              const struct declaration *declaration,
                              int64_t *positions, size_t count,
                              struct diag *diag)
 {
     struct consumer_name name = {CONSUMER_TYPE_PROJECTION, declaration->name};
+    struct source_positions taken = {declaration->source, positions, count};
     struct consumer_row row;
-    struct db_value params[1];
-    struct db_rows *rows;
-    bool more = false;
+    struct db_value param;
     enum status status;
 
     memset(positions, 0, count * sizeof(*positions));
     status = registry_read(app->db, app->catalog, &name, &row, diag);
     if (status != STATUS_OK || !row.exists)
         return status;
-    params[0] = db_string(row.id);
-    status = db_query(app->db,
-                      catalog_sql(app->catalog, SQL_STATUS_CHECKPOINTS), params,
-                      1, &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        int64_t partition = db_get_int64(rows, 1);
-
-        if (partition >= 0 && (size_t)partition < count &&
-            !db_is_null(rows, 2) &&
-            text_equal(db_get_text(rows, 0), text_of(declaration->source)))
-            positions[partition] = db_get_int64(rows, 2);
-    }
-    db_rows_close(rows);
-    return status;
+    param = db_string(row.id);
+    return db_rows_each(app->db,
+                        catalog_sql(app->catalog, SQL_STATUS_CHECKPOINTS),
+                        &param, 1, take_source_position, &taken, diag);
 }
 
 void status_report_free(struct status_report *report)
