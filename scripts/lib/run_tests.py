@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -292,6 +293,44 @@ def bank_dialects(log):
     return outcome
 
 
+def other_servers(log, who):
+    """Servers of another copy of the tree, run by `who` (None: as we are)."""
+    with tempfile.TemporaryDirectory(prefix="moontide-copy-") as folder:
+        copy = pathlib.Path(folder)
+        shutil.copytree(ROOT / "scripts", copy / "scripts")
+        run_by = []
+        if who:
+            run_by = ["setpriv", "--reuid", who, "--clear-groups", "--"]
+            shutil.chown(copy, who)
+        servers = [*run_by, copy / "scripts/servers"]
+        outcome = log.succeeds(*servers, "start")
+        if outcome.failed:
+            return outcome
+        _, printed = log.run([*servers, "env"])
+        urls = dict(re.findall(r"^export (\w+)='(\w+://[^']*)'$", printed,
+                               re.MULTILINE))
+        good = (set(urls) == {"POSTGRES_URL", "MARIADB_URL"}
+                and not set(urls.values()) & set(SERVERS.need().values()))
+        outcome += Outcome(good, not good, [] if good else [printed])
+        for dialect, url in zip(("postgres", "mysql"), sorted(urls.values(),
+                                                              reverse=True)):
+            outcome += log.succeeds(*client_of(dialect, url), stdin=os.devnull)
+        outcome += log.succeeds(*servers, "stop")
+        code, _ = log.run([*servers, "env"])
+        return outcome + Outcome(code == 1, code != 1,
+                                 [] if code == 1 else ["they did not stop"])
+
+
+def servers(log):
+    """Two copies of the servers run at once, as root and as a normal user."""
+    if not SERVERS.need():
+        return Outcome(0, 1, ["scripts/servers start failed"])
+    outcome = other_servers(log, None)
+    if os.geteuid() == 0:
+        outcome += other_servers(log, "nobody")
+    return outcome + log.succeeds("scripts/servers", "env")  # ours still run
+
+
 def client_of(dialect, url):
     """The words that start the dialect's own client on that database."""
     if dialect == "postgres":
@@ -389,6 +428,7 @@ def install(log):
 
 
 STEPS = {
+    "servers": servers,
     "build-release": build("release"),
     "build-asan": build("asan"),
     "build-fuzz": build("fuzz"),
