@@ -423,6 +423,24 @@ def demo(log):
     return outcome + Outcome(0, 1, ["a second build still had work to do"])
 
 
+def tour(log):
+    """The README's tour, word for word, on every database."""
+    outcome = Outcome()
+    if not SERVERS.need():
+        return Outcome(0, 1, ["scripts/servers start failed"])
+    for dialect in ("sqlite", "postgres", "mysql"):
+        words = [""]
+        if dialect != "sqlite":
+            made, url = fresh_database(log, dialect,
+                                       f"tour_{os.getpid()}_{time.time_ns()}")
+            outcome += made
+            words = [url, *client_of(dialect, url)]
+        outcome += count_summary(*log.run(
+            ["python3", ROOT / "scripts/lib/tour.py",
+             ROOT / "build/release/moontide", *words]))
+    return outcome
+
+
 def install(log):
     """An installed tree works under any prefix, far from the sources."""
     with tempfile.TemporaryDirectory(prefix="moontide-install-") as folder:
@@ -464,6 +482,7 @@ STEPS = {
     "faults": own_script("scripts/faults", "--short"),
     "bench": bench,
     "demo": demo,
+    "tour": tour,
     "install": install,
 }
 
