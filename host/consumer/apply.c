@@ -298,6 +298,9 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
 
         if (status != STATUS_OK || !run)
             return status;
+        /* Both flags may be from before the wait for the lock, and who deletes
+         * a message records its skip in the same transaction. */
+        lock.skipped |= lock.undelivered && c->own_key;
         status = page_run(c, poll, &lock, &search, &repeat, &through, diag);
         if (status == STATUS_OK && !repeat) {
             poll_announce(c, poll, through);

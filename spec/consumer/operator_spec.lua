@@ -90,8 +90,9 @@ dialect.each(function(database)
 
     local function skips()
       local list = {}
-      for i, row in ipairs(rig:query [[SELECT s.message_position AS position, s.resolved_key AS "key", s.every_key AS "all"
-          FROM CONSUMER_SKIPPED_MESSAGES s ORDER BY s.message_position, s.resolved_key]]) do
+      for i, row in ipairs(rig:query [[
+          SELECT s.message_position AS position, s.resolved_key AS "key", s.every_key AS "all"
+            FROM CONSUMER_SKIPPED_MESSAGES s ORDER BY s.message_position, s.resolved_key]]) do
         local every = row.all == true or row.all == 1
         list[i] = ("%d %s%s"):format(row.position, row.key, every and " every key" or "")
       end
@@ -260,8 +261,9 @@ dialect.each(function(database)
         set_state("notes", "HALTED MISSING_HISTORY")
         local result = rig.host:resume("notes", { accept = true })
         assert.equal(4, result.incomplete_through)
-        local row = rig:query([[SELECT count(*) AS n, count(k.incomplete_through) AS marked, min(k.incomplete_through) AS low,
-            max(k.incomplete_through) AS high, min(k.position) AS position
+        local row = rig:query([[
+          SELECT count(*) AS n, count(k.incomplete_through) AS marked, min(k.incomplete_through) AS low,
+                 max(k.incomplete_through) AS high, min(k.position) AS position
             FROM CONSUMER_CHECKPOINTS k JOIN CONSUMERS c ON c.id = k.consumer_id WHERE c.consumer_name = 'notes']])[1]
         assert.same({ n = kit.partitions, marked = kit.partitions, low = 4, high = 4, position = 4 }, row)
         assert.equal(0, rig:value [[SELECT count(k.incomplete_through) AS value FROM CONSUMER_CHECKPOINTS k
@@ -281,7 +283,8 @@ dialect.each(function(database)
         rig:query "UPDATE HIGH_WATER_MARK_STORE SET topic_start = 4 WHERE topic_name = 'event-store'"
         set_state("notes", "HALTED MISSING_HISTORY")
         rig.host:resume("notes", { accept = true })
-        local row = rig:query([[SELECT min(k.incomplete_through) AS mark, min(k.position) AS low, max(k.position) AS high
+        local row = rig:query([[
+          SELECT min(k.incomplete_through) AS mark, min(k.position) AS low, max(k.position) AS high
             FROM CONSUMER_CHECKPOINTS k JOIN CONSUMERS c ON c.id = k.consumer_id WHERE c.consumer_name = 'notes']])[1]
         assert.same({ mark = 5, low = 4, high = 6 }, row)
       end)
@@ -312,7 +315,8 @@ dialect.each(function(database)
       end
 
       it("resume --past skips it for the key that failed only", function()
-        start_keyed { { "1", "spec.Move", { from = "x", to = "y", bad = "y" } }, { "2", "spec.Move", { from = "y", to = "z" } } }
+        start_keyed { { "1", "spec.Move", { from = "x", to = "y", bad = "y" } },
+          { "2", "spec.Move", { from = "y", to = "z" } } }
         assert.same({ x = "1 ", z = "2 " }, seen())
         rig.host:resume("keyed", { past = true })
         assert.same({ "1 y" }, skips())
@@ -364,7 +368,7 @@ dialect.each(function(database)
         assert.same({ x = "2 ", y = "2 " }, seen())
       end)
 
-      it("retry and delete act on one whose keys cannot be told as one message, by the id of any of its rows", function()
+      it("retry and delete take one whose keys cannot be told as one message, by any of its rows", function()
         start_keyed { { "1", "spec.Move", { blind = true } } }
         local ids = rig:query "SELECT id FROM CONSUMER_UNDELIVERED_MESSAGES ORDER BY partition_no DESC"
         assert.equal(1, rig.host:retry { id = ids[1].id }.retried)
@@ -445,8 +449,8 @@ dialect.each(function(database)
         assert.same({ "spec.Put", "C", kit.aggregate, 0 },
           { letter.message.type, letter.message.key, letter.message.aggregate_type, letter.message.sequence })
         assert.matches("^error: handlers/spec.lua:%d+: no good for C$", letter.reason)
-        assert.same({ "notes", "event-store", 3, "C", "DEAD_LETTER_KEY", 5, false },
-          { letter.consumer, letter.topic, letter.position, letter.key, letter.status, letter.failures, letter.unresolved })
+        assert.same({ "notes", "event-store", 3, "C", "DEAD_LETTER_KEY", 5, false }, { letter.consumer, letter.topic,
+          letter.position, letter.key, letter.status, letter.failures, letter.unresolved })
       end)
 
       it("shows what no longer has a copy, or one that cannot be read", function()

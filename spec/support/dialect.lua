@@ -215,9 +215,16 @@ function Postgres:hold(sql)
   local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
   local pipe = assert(io.popen(("psql %s -XqAtb -v ON_ERROR_STOP=1 >%s 2>&1"):format(
     process.quote(self.url), process.quote(said)), "w"))
-  assert(pipe:write((sql:gsub("BEGIN IMMEDIATE", "BEGIN")), "\nSELECT 'it is held';\n"))
+  assert(pipe:write("SELECT 'session ' || pg_backend_pid();\n", (sql:gsub("BEGIN IMMEDIATE", "BEGIN")),
+    "\nSELECT 'it is held';\n"))
   pipe:flush()
   local held = {}
+  --- blocks(): whether some other session waits for it.
+  function held.blocks()
+    local session = process.read_file(said):match "session (%d+)"
+    return self:value(("SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"):format(
+      session)) ~= "0"
+  end
   local function finish(word)
     if pipe == nil then return end
     pipe:write(word, ";\n")
@@ -445,9 +452,16 @@ function Mysql:hold(sql)
   words[#words + 1] = "--unbuffered --skip-column-names"
   local pipe = assert(io.popen(("%s %s >%s 2>&1"):format(table.concat(words, " "), self.database,
     process.quote(said)), "w"))
-  assert(pipe:write((sql:gsub("BEGIN %u+", "BEGIN")), "\nSELECT 'it is held';\n"))
+  assert(pipe:write("SELECT concat('session ', connection_id());\n", (sql:gsub("BEGIN %u+", "BEGIN")),
+    "\nSELECT 'it is held';\n"))
   pipe:flush()
   local held = {}
+  function held.blocks()
+    local session = process.read_file(said):match "session (%d+)"
+    return self:value(([[SELECT count(*) FROM information_schema.innodb_lock_waits w
+      JOIN information_schema.innodb_trx t ON t.trx_id = w.blocking_trx_id WHERE t.trx_mysql_thread_id = %s]]):format(
+      session)) ~= "0"
+  end
   local function finish(word)
     if pipe == nil then return end
     pipe:write(word, ";\n")
@@ -549,6 +563,16 @@ function dialect.each(fn)
     describe("on " .. database.name, function()
       fn(setmetatable({}, database))
     end)
+  end
+end
+
+--- servers(fn): the same for rules that only locks of single rows can break.
+function dialect.servers(fn)
+  local describe = getfenv(fn).describe
+  for _, database in ipairs(dialect.list()) do
+    if database.name ~= "sqlite" then
+      describe("on " .. database.name, function() fn(setmetatable({}, database)) end)
+    end
   end
 end
 

@@ -1,6 +1,7 @@
 -- Every checkpoint of a consumer's read of a source, with the state of the
 -- consumer and whether it has undelivered or skipped messages there; locked
--- until the transaction ends, in the order of partitions.
+-- until the transaction ends, in the order of partitions. The consumer's row is
+-- locked, too: what is not would be given as it was before the wait for a lock.
 -- ?1 consumer id  ?2 source
 SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
        EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
@@ -12,3 +13,4 @@ SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
  WHERE k.consumer_id = ?1::text::uuid AND k.source_name = ?2::text
  ORDER BY k.partition_no
    FOR UPDATE OF k
+   FOR NO KEY UPDATE OF c

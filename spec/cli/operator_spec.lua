@@ -1,0 +1,321 @@
+-- The operator's verbs as programs: beside a host that runs, what they print,
+-- and how they end.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+local process = require "spec.support.process"
+
+local PARTITIONS = 12
+
+local NOTES = [[local moontide = require "moontide"
+]] .. kit.LEDGER .. [[
+return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
+  ["spec.Put"] = function(event, ctx)
+    ledger("notes", event, ctx)
+    %s
+  end } }]]
+
+-- Takes about a millisecond.
+local SLOW = [[ctx:query("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 10000) "
+      .. "SELECT max(x) AS m FROM c")]]
+local BAD = 'if event.payload.bad then error("no good:\\n" .. event.key) end'
+
+local function set_up(database)
+  local world = {}
+
+  function world.start(handler, options, config)
+    world.app = application.new { database = database,
+      config = ("partitions = %d, %s"):format(PARTITIONS, config or ""),
+      handlers = { ["notes.lua"] = NOTES:format(options or "", handler or "") } }
+    world.app:write("sql/ledger.sql", world.app.db:ddl(kit.LEDGER_SQL))
+    world.app:ok("run", "--until-idle") -- makes the tables that the specs look at
+  end
+
+  function world.stop() world.app:close() end
+
+  --- append(list): { key, payload } each.
+  function world.append(list)
+    local events = {}
+    for i, item in ipairs(list) do
+      events[i] = { aggregate_id = item[1], type = "spec.Put", payload = item[2] or "{}" }
+    end
+    world.app:append(events)
+  end
+
+  function world.value(sql) return world.app.db:value(sql) end
+
+  --- ledger(): what was applied, as "key:position".
+  function world.ledger()
+    local list = {}
+    for i, row in ipairs(world.app.db:query [[SELECT "key" AS k, position FROM ledger ORDER BY n]]) do
+      list[i] = ("%s:%d"):format(row.k, row.position)
+    end
+    return list
+  end
+
+  --- until_value(sql, wanted, host)
+  function world.until_value(sql, wanted, host)
+    process.wait_until(function() return world.value(sql) == wanted end, 30, function()
+      return ("%s = %s, not %s\n%s"):format(sql, wanted, world.value(sql), host:err())
+    end)
+  end
+
+  function world.state()
+    return world.value "SELECT coalesce(state, 'RUNNING') FROM CONSUMERS WHERE consumer_name = 'notes'"
+  end
+
+  return world
+end
+
+local APPLIED = "SELECT count(*) FROM ledger"
+local MARK = "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'"
+local STATUSES = "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES"
+local DEAD = STATUSES .. " WHERE status = 'DEAD_LETTER_KEY'"
+
+dialect.each(function(database)
+  describe("beside a running host", function()
+    local world = set_up(database)
+    local host
+
+    after_each(function() world.stop() end)
+
+    local function stop_host()
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+    end
+
+    it("pause lets nothing be applied after it has returned, and resume lets all of it", function()
+      world.start(SLOW, nil, "batch = 5")
+      local list = {}
+      for i = 1, 400 do list[i] = { "k" .. i % 7 } end
+      world.append(list)
+      host = world.app:start "run"
+      process.wait_until(function() return tonumber(world.value(APPLIED)) >= 5 end, 30,
+        function() return host:err() end)
+      assert.equal("projection 'notes' is paused\n", world.app:ok("pause", "notes"))
+      local count = world.value(APPLIED)
+      assert.is_true(tonumber(count) < 400, "it was done before it was paused")
+      assert.equal(count, world.value "SELECT max(position) FROM CONSUMER_CHECKPOINTS")
+      -- the host lives and looks at the topic, but applies nothing
+      for round = 1, 3 do
+        world.append { { "x" } }
+        world.until_value(MARK, tostring(400 + round), host)
+      end
+      assert.equal(count, world.value(APPLIED))
+      assert.equal("PAUSED", world.state())
+      assert.equal("projection 'notes' runs again\n", world.app:ok("resume", "notes"))
+      world.until_value(APPLIED, "403", host)
+      assert.equal("403", world.value "SELECT count(DISTINCT position) FROM ledger")
+      stop_host()
+    end)
+
+    it("resume and resume --past let a halted consumer go on, without a restart", function()
+      world.start(BAD)
+      world.append { { "A" }, { "B", '{"bad":true}' }, { "B" } }
+      host = world.app:start "run"
+      world.until_value("SELECT count(*) FROM CONSUMERS WHERE state = 'HALTED'", "1", host)
+      world.app:ok("resume", "notes")
+      -- it has been tried again when it says so a second time
+      process.wait_until(function() return select(2, host:err():gsub("could not apply", "")) >= 2 end, 30,
+        function() return host:err() end)
+      world.until_value("SELECT count(*) FROM CONSUMERS WHERE state = 'HALTED'", "1", host)
+      local result = world.app:json("resume", "notes", "--past")
+      assert.same({ true, 1, 1 }, { result.changed, result.skips, result.undelivered_removed })
+      world.until_value(APPLIED, "2", host)
+      assert.same({ "A:1", "B:3" }, world.ledger())
+      world.append { { "B" } }
+      world.until_value(APPLIED, "3", host)
+      assert.equal("0", world.value(STATUSES))
+      stop_host()
+    end)
+
+    it("dead-letters retry and delete are seen by a host that has nothing to do", function()
+      world.start('if event.payload.bad and ctx.attempt < 3 then error "not yet" end',
+        'on_error = "dead_letter_key", retry = { attempts = 2, delay = "10ms", jitter = 0 },')
+      world.append { { "A", '{"bad":true}' }, { "A" }, { "B", '{"bad":true}' }, { "B" }, { "C" } }
+      host = world.app:start "run"
+      world.until_value(DEAD, "4", host)
+      assert.same({ "C:5" }, world.ledger())
+      -- attempts count anew after a retry, so it lies dead again: a second one
+      -- would not help either, but what is deleted lets its key go
+      assert.equal(1, world.app:json("dead-letters", "retry", "1").retried)
+      process.wait_until(function() return select(2, host:err():gsub("could not apply", "")) >= 6 end, 30,
+        function() return host:err() end)
+      world.until_value(DEAD, "4", host)
+      assert.equal(2, world.app:json("dead-letters", "delete", "--error", "not yet").deleted)
+      world.until_value(APPLIED, "3", host)
+      assert.same({ "A:2", "B:4", "C:5" }, (function()
+        local list = world.ledger()
+        table.sort(list)
+        return list
+      end)())
+      assert.equal("0", world.value(STATUSES))
+      stop_host()
+    end)
+
+    it("unsubscribe is refused while the host would go on, and by force stops that consumer only", function()
+      world.start()
+      world.app:write("handlers/others.lua", [[local moontide = require "moontide"
+        return moontide.projection "others" { on = {
+          ["spec.Put"] = function(state, event) state.n = event.position end } }]])
+      world.append { { "A" } }
+      host = world.app:start "run"
+      world.until_value(APPLIED, "1", host)
+      assert.matches("is declared by the scripts", world.app:fails(3, "unsubscribe", "notes"), 1, true)
+      assert.equal("RUNNING", world.state())
+      local result = world.app:json("unsubscribe", "notes", "--force")
+      assert.same({ true, PARTITIONS }, { result.gone, result.checkpoints_removed })
+      process.wait_until(function() return host:err():find("stands still", 1, true) end, 30,
+        function() return host:err() end)
+      assert.matches("unsubscribed while it ran", host:err(), 1, true)
+      world.append { { "A" } }
+      world.until_value("SELECT state FROM others", '{"n":2}', host)
+      assert.equal("1", world.value(APPLIED))
+      stop_host()
+    end)
+  end)
+
+  describe("the operator's verbs", function()
+    local world = set_up(database)
+
+    after_each(function() world.stop() end)
+
+    local function halt()
+      world.start(BAD)
+      world.append { { "A" }, { "B", '{ "bad" : true }' }, { "B" } }
+      world.app:expect(1, "run", "--until-idle")
+    end
+
+    it("say what they changed, and that nothing changed, in sentences and with 0", function()
+      halt()
+      local function says(text, ...) assert.equal(text .. "\n", world.app:ok(...)) end
+      says("projection 'notes' is halted and stays so, with its reason: it applies nothing until it is resumed: "
+        .. "nothing changed", "pause", "notes")
+      says("projection 'notes' runs again; 1 message is tried again", "resume", "notes")
+      says("projection 'notes' runs already: nothing changed", "resume", "notes")
+      world.app:expect(1, "run", "--until-idle")
+      says("projection 'notes': 1 message is tried again; it is halted, and moontide resume lets it go on",
+        "dead-letters", "retry", "2")
+      says("projection 'notes': 0 messages are tried again, 1 is tried at once already; it is halted, and moontide "
+        .. "resume lets it go on", "dead-letters", "retry", "2")
+      says("projection 'notes': 1 message deleted and skipped; it is halted, and moontide resume lets it go on",
+        "dead-letters", "delete", "2")
+      says("no message matches: nothing changed", "dead-letters", "delete", "2")
+      says("projection 'notes' runs again", "resume", "notes")
+      world.app:ok("pause", "notes")
+      says(("projection 'notes' is unsubscribed; removed: 1 skip, 1 undelivered message, %d checkpoints and its row. "
+        .. "What it derived stays; remove that before a host runs it from the start again"):format(PARTITIONS),
+        "unsubscribe", "notes")
+      says("projection 'notes' is declared, but no host has run it yet: nothing changed", "unsubscribe", "notes")
+    end)
+
+    it("are silent with --quiet", function()
+      halt()
+      for _, words in ipairs { { "resume", "notes" }, { "dead-letters", "retry", "--all" }, { "pause", "notes" } } do
+        words[#words + 1] = "--quiet"
+        local result = world.app:moontide(unpack(words))
+        assert.same({ 0, "", "" }, { result.code, result.out, result.err })
+      end
+    end)
+
+    it("name the nearest consumer, also one that only the scripts know", function()
+      world.start()
+      assert.matches("no consumer is called 'note'; did you mean 'notes'?", world.app:fails(64, "pause", "note"),
+        1, true)
+      world.value "DELETE FROM CONSUMER_CHECKPOINTS"
+      world.value "DELETE FROM CONSUMERS"
+      for _, words in ipairs { { "resume", "note" }, { "unsubscribe", "note" },
+        { "dead-letters", "--consumer", "note" }, { "dead-letters", "retry", "--consumer", "note" } } do
+        assert.matches("did you mean 'notes'?", world.app:fails(64, unpack(words)), 1, true)
+      end
+      assert.matches("no host has run it yet", world.app:fails(3, "pause", "notes"), 1, true)
+    end)
+
+    it("work although a script is broken; only unsubscribe wants force then", function()
+      halt()
+      world.app:write("handlers/broken.lua", "this is no Lua")
+      world.app:ok("dead-letters", "delete", "2")
+      world.app:ok("resume", "notes")
+      assert.matches("give --force", world.app:fails(3, "unsubscribe", "notes"), 1, true)
+      world.app:ok("unsubscribe", "notes", "--force")
+      assert.equal("0", world.value "SELECT count(*) FROM CONSUMERS")
+    end)
+
+    it("list what failed as a table and as JSON, and show it with payload, error and line", function()
+      halt()
+      local list = world.app:ok "dead-letters"
+      assert.matches("^consumer +position +key +type +status +failures +age +reason\n", list)
+      assert.matches("\nnotes +2 +B +spec.Put +HALTED +1 [%d.]+ %w+  error: handlers/notes.lua:%d+: no good:\\nB\n$",
+        (list:gsub("  +([%d.]+ %w+)  ", " %1  ")))
+      local found = world.app:json("dead-letters", "list", "--status", "WAITING")
+      assert.same({ 1, 3 }, { found.total, found.messages[1].position })
+      local shown = world.app:ok("dead-letters", "show", "2")
+      assert.matches('\npayload       { "bad" : true }\n', shown, 1, true)
+      assert.matches("\nerror         error: handlers/notes.lua:%d+: no good:\\nB\n", shown)
+      local message = world.app:json("dead-letters", "show", found.messages[1].id).messages[1]
+      assert.same({ 3, "WAITING", "B" }, { message.position, message.status, message.message.key })
+      assert.matches("no undelivered message is meant", world.app:fails(1, "dead-letters", "show", "1"), 1, true)
+      assert.equal("no undelivered message\n", world.app:moontide("dead-letters", "--key", "A").err)
+    end)
+
+    it("list at most so many, and say how many there are", function()
+      world.start(BAD, 'on_error = "dead_letter", retry = { attempts = 1 },')
+      local list = {}
+      for i = 1, 105 do list[i] = { "k" .. i, '{"bad":true}' } end
+      world.append(list)
+      world.app:ok("run", "--until-idle")
+      local result = world.app:moontide "dead-letters"
+      assert.equal(101, select(2, result.out:gsub("\n", "\n")))
+      assert.equal("the first 100 of 105; --limit shows more\n", result.err)
+      local found = world.app:json("dead-letters", "--limit", "3")
+      assert.same({ 105, 3, 1 }, { found.total, #found.messages, found.messages[1].position })
+      assert.equal(105, world.app:json("dead-letters", "delete", "--all").deleted)
+    end)
+
+    it("want to be told which messages are meant", function()
+      halt()
+      for _, word in ipairs { "show", "retry", "delete" } do
+        assert.matches("an id, a filter such as --consumer, or --all", world.app:fails(64, "dead-letters", word),
+          1, true)
+      end
+      assert.equal("2", world.value(STATUSES))
+    end)
+
+    it("create neither a database nor its tables", function()
+      world.start()
+      local empty = database:create(world.app, "empty.db")
+      for _, words in ipairs { { "pause", "notes" }, { "dead-letters" }, { "unsubscribe", "notes" } } do
+        local result = world.app:moontide("--database", empty.url, unpack(words))
+        assert.is_true(result.code == 3 or result.code == 69, result.code .. result.err)
+      end
+      if database.name == "sqlite" then assert.is_nil(process.read_file(empty.path)) end
+    end)
+  end)
+end)
+
+dialect.servers(function(database)
+  describe("a batch that waits for an operator's transaction", function()
+    local world = set_up(database)
+
+    after_each(function() world.stop() end)
+
+    it("sees what that one has written, and applies nothing when it was a pause", function()
+      world.start()
+      world.append { { "A" } }
+      local host = world.app:start "run"
+      world.until_value(APPLIED, "1", host)
+      local verb = world.app.db:hold [[BEGIN IMMEDIATE; SELECT count(*) FROM (SELECT 1 FROM CONSUMER_CHECKPOINTS
+        FOR UPDATE) AS k; UPDATE CONSUMERS SET state = 'PAUSED';]]
+      world.append { { "A" } }
+      process.wait_until(verb.blocks, 30, function() return "a batch that waits\n" .. host:err() end)
+      verb.commit()
+      for round = 3, 4 do -- it goes on with its rounds
+        world.append { { "A" } }
+        world.until_value(MARK, tostring(round), host)
+      end
+      assert.equal("1", world.value(APPLIED))
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+    end)
+  end)
+end)
