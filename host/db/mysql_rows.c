@@ -81,6 +81,9 @@ static void end(struct mysql_rows *rows)
 
     if (rows->statement == NULL)
         return;
+    /* freed is what is on its way, whosever it is */
+    if (rows->session->streaming != rows)
+        mysql_rows_settle(rows->session);
     while (*at != rows)
         at = &(*at)->next;
     *at = rows->next;
@@ -94,6 +97,8 @@ static void end(struct mysql_rows *rows)
 
 void mysql_rows_end_all(struct db_session *session)
 {
+    if (session->streaming != NULL)
+        end(session->streaming);
     while (session->open != NULL)
         end(session->open);
 }

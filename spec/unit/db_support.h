@@ -140,6 +140,33 @@ static inline int postgres_teardown(void **state)
     return 0;
 }
 
+/* A database of its own for each test. */
+static inline int mariadb_setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct buffer url = BUFFER_EMPTY;
+
+    if (db_scratch(server_url("MARIADB_URL"), &url, &f->diag) != STATUS_OK)
+        fail_msg("%s", f->diag.message);
+    assert_true(url.len < sizeof(f->url));
+    memcpy(f->url, url.data, url.len + 1);
+    buffer_free(&url);
+    f->db = fixture_connect(f);
+    *state = f;
+    return 0;
+}
+
+static inline int mariadb_teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    db_close(f->db);
+    if (db_scratch_drop(f->url, &f->diag) != STATUS_OK)
+        fail_msg("%s", f->diag.message);
+    free(f);
+    return 0;
+}
+
 #define on_sqlite(test)                                                        \
     {                                                                          \
 #test " (sqlite)", test, fixture_setup, fixture_teardown, NULL         \
@@ -153,8 +180,13 @@ static inline int postgres_teardown(void **state)
 #test " (postgres, not prepared)", test, postgres_setup_pooled,        \
             postgres_teardown, NULL                                            \
     }
+#define on_mariadb(test)                                                       \
+    {                                                                          \
+#test " (mariadb)", test, mariadb_setup, mariadb_teardown, NULL        \
+    }
+#define on_both_postgres(test) on_postgres(test), on_pooled_postgres(test)
 #define on_every_driver(test)                                                  \
-    on_sqlite(test), on_postgres(test), on_pooled_postgres(test)
+    on_sqlite(test), on_both_postgres(test), on_mariadb(test)
 
 #define with_database(test)                                                    \
     cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
