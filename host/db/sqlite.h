@@ -57,6 +57,7 @@ struct db_session {
     bool memory;
     bool read_only;
     int64_t busy_timeout;
+    int64_t busy_until; /* clock_monotonic, of the wait under way */
 
     bool in_transaction;   /* as the core believes; SQLite may have ended it */
     bool writes;           /* begun with db_begin */

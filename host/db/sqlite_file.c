@@ -8,6 +8,10 @@
 
 #define LOCK_RETRY_MS 5
 
+/* A host under load leaves the writer's lock for moments only. SQLite's own
+ * pauses grow to 100 ms and miss them for seconds. */
+#define BUSY_RETRY_MS 1
+
 /*
  * The log may grow to 64 MB before it is copied back: against SQLite's own 4 MB
  * that gave appends of 500 events 1.7 times the rate. After a copy it is cut to
@@ -219,14 +223,26 @@ static enum status use_log(struct db_session *session, struct diag *diag)
     return STATUS_OK;
 }
 
+static int wait_for_lock(void *arg, int tries)
+{
+    struct db_session *session = arg;
+    int64_t now = clock_monotonic();
+
+    if (tries == 0)
+        session->busy_until = now + session->busy_timeout;
+    if (now >= session->busy_until)
+        return 0;
+    (void)sqlite3_sleep(BUSY_RETRY_MS);
+    return 1;
+}
+
 /* The first read of the schema is what finds a file that is no database. */
 static enum status read_and_set(struct db_session *session, struct diag *diag)
 {
     enum status status;
 
     (void)sqlite3_extended_result_codes(session->handle, 1);
-    (void)sqlite3_busy_timeout(session->handle,
-                               (int)((session->busy_timeout + 999) / 1000));
+    (void)sqlite3_busy_handler(session->handle, wait_for_lock, session);
     (void)sqlite3_db_config(session->handle,
                             SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
     (void)sqlite3_db_config(session->handle, SQLITE_DBCONFIG_DEFENSIVE, 1,
