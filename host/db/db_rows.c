@@ -88,7 +88,7 @@ enum status db_rows_each(struct db *db, const struct db_sql *sql,
 
 size_t db_columns(const struct db_rows *rows)
 {
-    return rows->driver->columns(rows);
+    return rows->driver->columns(rows) - rows->hidden;
 }
 
 const char *db_column_name(const struct db_rows *rows, size_t column)

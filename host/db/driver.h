@@ -117,6 +117,7 @@ struct db_driver {
 struct db_rows {
     const struct db_driver *driver;
     struct db *db; /* set by db/db.c: a failing row dooms its transaction */
+    size_t hidden; /* columns at the end that the caller does not see */
     bool mismatch;
     size_t mismatch_column;
     const char *mismatch_wanted; /* "an integer" */

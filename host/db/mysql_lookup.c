@@ -59,7 +59,7 @@ static enum status give_rows(const struct lookup *lookup, struct db_rows *rows,
     enum status status;
     bool more;
 
-    ((struct mysql_rows *)rows)->hidden = 1;
+    rows->hidden = 1;
     while ((status = mysql_rows_next(rows, &more, diag)) == STATUS_OK && more) {
         int64_t place = map_get(lookup->places,
                                 mysql_value_text(rows, key_column));

@@ -267,7 +267,7 @@ size_t mysql_rows_columns(const struct db_rows *rows)
 {
     const struct mysql_rows *mine = (const struct mysql_rows *)rows;
 
-    return mine->statement != NULL ? mine->statement->ncells - mine->hidden : 0;
+    return mine->statement != NULL ? mine->statement->ncells : 0;
 }
 
 const char *mysql_rows_column_name(const struct db_rows *rows, size_t column)

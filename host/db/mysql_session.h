@@ -69,7 +69,6 @@ struct mysql_rows {
     struct db_session *session;
     struct mysql_statement *statement; /* NULL: ended with its transaction */
     struct mysql_rows *next;           /* list of open results */
-    size_t hidden; /* columns at the end that the caller does not see */
     bool ended;
     struct mysql_saved *saved; /* what is left, read ahead */
     struct mysql_saved **last_saved;

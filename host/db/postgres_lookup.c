@@ -43,6 +43,7 @@ static enum status give_rows(struct db_rows *rows, size_t nkeys,
     size_t last = postgres_rows_columns(rows) - 1;
     enum status status = STATUS_OK;
 
+    rows->hidden = 1;
     for (;;) {
         bool more;
         int64_t number;
