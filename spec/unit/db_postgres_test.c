@@ -9,19 +9,6 @@ static int64_t trips(struct fixture *f)
     return db_round_trips(f->db);
 }
 
-static void make_table(struct fixture *f)
-{
-    run(f, "CREATE TABLE t (a BIGINT NOT NULL PRIMARY KEY, b TEXT)");
-}
-
-static void insert_later(struct fixture *f, int64_t value)
-{
-    struct db_sql sql = sql_of("INSERT INTO t (a) VALUES (?1)");
-    struct db_value param = db_integer(value);
-
-    ok(f, db_queue(f->db, &sql, &param, 1, 1, value, &f->diag));
-}
-
 static void a_transaction_of_queued_statements_is_one_round_trip(void **state)
 {
     struct fixture *f = *state;
@@ -31,12 +18,12 @@ static void a_transaction_of_queued_statements_is_one_round_trip(void **state)
     before = trips(f);
     begin(f);
     for (int i = 0; i < 100; i++)
-        insert_later(f, i);
+        insert_later(f, i, i);
     ok(f, db_savepoint(f->db, &f->diag));
     assert_int_equal(trips(f), before + 1); /* the queue is sent first */
-    insert_later(f, 200);
+    insert_later(f, 200, 200);
     ok(f, db_release(f->db, &f->diag));
-    insert_later(f, 201);
+    insert_later(f, 201, 201);
     commit(f);
     assert_int_equal(trips(f), before + 3);
     assert_int_equal(number(f, "SELECT count(*) FROM t"), 102);
@@ -74,8 +61,8 @@ static void an_announced_query_comes_along_with_the_commit(void **state)
 
     make_table(f);
     begin(f);
-    insert_later(f, 1);
-    insert_later(f, 2);
+    insert_later(f, 1, 1);
+    insert_later(f, 2, 2);
     db_announce(f->db, &sql, &param, 1);
     commit(f);
     before = trips(f);
@@ -86,14 +73,14 @@ static void an_announced_query_comes_along_with_the_commit(void **state)
 
     /* another question is asked for itself */
     begin(f);
-    insert_later(f, 3);
+    insert_later(f, 3, 3);
     db_announce(f->db, &sql, &param, 1);
     commit(f);
     assert_int_equal(read_after(f, &sql, 2), 3);
 
     /* nothing comes of a transaction that was rolled back */
     begin(f);
-    insert_later(f, 4);
+    insert_later(f, 4, 4);
     db_announce(f->db, &sql, &param, 1);
     db_rollback(f->db);
     before = trips(f);
@@ -109,7 +96,7 @@ static void a_failing_announcement_does_not_touch_the_commit(void **state)
 
     make_table(f);
     begin(f);
-    insert_later(f, 1);
+    insert_later(f, 1, 1);
     db_announce(f->db, &sql, &param, 1);
     commit(f);
     assert_int_equal(number(f, "SELECT count(*) FROM t"), 1);
@@ -133,16 +120,16 @@ static void a_session_that_was_ended_is_lost_until_it_is_reopened(void **state)
 
     make_table(f);
     begin(f);
-    insert_later(f, 1);
+    insert_later(f, 1, 1);
     ok(f, db_flush(f->db, NULL, &f->diag));
     end_session(f, other);
-    insert_later(f, 2);
+    insert_later(f, 2, 2);
     assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_LOST);
     assert_int_equal(try_run(f, f->db, "SELECT 1"), STATUS_LOST);
     ok(f, db_reopen(f->db, &f->diag));
     assert_int_equal(number(f, "SELECT count(*) FROM t"), 0);
     begin(f);
-    insert_later(f, 1); /* prepared anew */
+    insert_later(f, 1, 1); /* prepared anew */
     commit(f);
     db_close(other);
 }

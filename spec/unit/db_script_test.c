@@ -35,7 +35,7 @@ static const char *const creating[] = {
     "CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END",
 };
 
-static void make_table(struct fixture *f)
+static void make_indexed_table(struct fixture *f)
 {
     run(f, "CREATE TABLE t (a INTEGER) STRICT");
     run(f, "CREATE INDEX t_a ON t (a)");
@@ -56,7 +56,7 @@ static void scripts_may_not_touch_session_or_tables(void **state)
     struct fixture *f = *state;
     int64_t objects;
 
-    make_table(f);
+    make_indexed_table(f);
     objects = number(f, "SELECT count(*) FROM sqlite_schema");
     for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
         refused(f, forbidden[i]);
@@ -71,7 +71,7 @@ static void a_refused_statement_dooms_its_transaction(void **state)
 {
     struct fixture *f = *state;
 
-    make_table(f);
+    make_indexed_table(f);
     begin(f);
     commit(f); /* the host's own COMMIT is prepared, and no way around */
     begin(f);
@@ -92,7 +92,7 @@ static void scripts_may_read_and_write_rows(void **state)
         "SELECT json_extract('[1]', '$[0]'), upper('x')",
     };
 
-    make_table(f);
+    make_indexed_table(f);
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         struct db_sql sql = script_sql(good[i]);
 
@@ -112,7 +112,7 @@ static void a_statement_that_may_only_read_cannot_write(void **state)
     struct db_rows *rows;
     struct db_sql sql;
 
-    make_table(f);
+    make_indexed_table(f);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         sql = db_sql_make(text_of(bad[i]), DB_SCRIPT_READ);
         assert_int_equal(db_query(f->db, &sql, NULL, 0, &rows, &f->diag),
@@ -156,7 +156,7 @@ static void a_tables_script_may_do_nothing_else_to_the_connection(void **state)
     struct fixture *f = *state;
     char text[256];
 
-    make_table(f);
+    make_indexed_table(f);
     for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
         if (strcmp(forbidden[i], "REINDEX") == 0)
             continue; /* part of CREATE INDEX, and harmless */
@@ -203,7 +203,7 @@ static void statements_survive_a_change_of_the_schema(void **state)
     struct db_sql sql = script_sql("SELECT * FROM t");
     struct db_rows *rows;
 
-    make_table(f);
+    make_indexed_table(f);
     for (int i = 0; i < 3; i++) {
         char text[64];
 
@@ -221,7 +221,7 @@ static void a_statement_past_its_deadline_is_interrupted(void **state)
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
         " SELECT count(*) FROM n");
 
-    make_table(f);
+    make_indexed_table(f);
     begin(f);
     db_deadline(f->db, clock_monotonic() + 20000);
     assert_int_equal(db_execute(f->db, &endless, NULL, 0, NULL, &f->diag),

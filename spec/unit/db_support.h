@@ -253,6 +253,37 @@ static inline void assert_says(const struct fixture *f, const char *part)
         fail_msg("\"%s\" is not in: %s", part, f->diag.message);
 }
 
+/* --- for SQL that differs, and tables for what does not ------------------- */
+
+static inline bool has_server(const struct fixture *f)
+{
+    return strcmp(db_dialect(f->db), "sqlite") != 0;
+}
+
+static inline bool is_mariadb(const struct fixture *f)
+{
+    return strcmp(db_dialect(f->db), "mysql") == 0;
+}
+
+static inline void make_table(struct fixture *f)
+{
+    run(f, "CREATE TABLE t (a BIGINT NOT NULL PRIMARY KEY, b TEXT)");
+}
+
+static inline void queue_one(struct fixture *f, const char *text, int64_t value,
+                             int64_t expect, int64_t tag)
+{
+    struct db_sql sql = sql_of(text);
+    struct db_value param = db_integer(value);
+
+    ok(f, db_queue(f->db, &sql, &param, 1, expect, tag, &f->diag));
+}
+
+static inline void insert_later(struct fixture *f, int64_t value, int64_t tag)
+{
+    queue_one(f, "INSERT INTO t (a) VALUES (?1)", value, 1, tag);
+}
+
 /* A connection of another program, without the host's settings. */
 static inline sqlite3 *raw_open(const struct fixture *f)
 {

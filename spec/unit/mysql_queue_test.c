@@ -76,33 +76,6 @@ static void parameters_are_copied(void **state)
         3);
 }
 
-static void a_query_sends_the_queue_first(void **state)
-{
-    struct fixture *f = begin_test(state);
-
-    begin_with_table(f);
-    queue_one(f, INSERT, 1, 1, 1);
-    assert_int_equal(number(f, "SELECT count(*) FROM t"), 1);
-    queue_one(f, INSERT, 2, 1, 1);
-    run(f, "UPDATE t SET a = a + 10 WHERE a = 2");
-    commit(f);
-    assert_int_equal(raw_number(f, "SELECT max(a) FROM t"), 12);
-}
-
-static void another_number_of_rows_is_a_conflict(void **state)
-{
-    struct fixture *f = begin_test(state);
-    int64_t tag = 0;
-
-    begin_with_table(f);
-    queue_one(f, INSERT, 1, 1, 5);
-    queue_one(f, "DELETE FROM t WHERE a = ?1", 2, 1, 6);
-    queue_one(f, INSERT, 3, 1, 7);
-    assert_int_equal(db_commit(f->db, &tag, &f->diag), STATUS_CONFLICT);
-    assert_int_equal(tag, 6);
-    assert_int_equal(raw_number(f, "SELECT count(*) FROM t"), 0);
-}
-
 static void rows_that_were_only_read_do_not_count(void **state)
 {
     struct fixture *f = begin_test(state);
@@ -193,29 +166,6 @@ static void make_accounts(struct fixture *f)
             "INSERT INTO account VALUES ('a', 'ann', 5), ('b', 'bob', NULL)");
 }
 
-static void an_upsert_sets_and_adds(void **state)
-{
-    struct fixture *f = begin_test(state);
-    struct db_value rows[] = {
-        db_string("a"), db_string("anna"), db_integer(2),
-        db_string("b"), db_string("bob"),  db_integer(3),
-        db_string("c"), db_null(),         db_integer(4),
-    };
-
-    make_accounts(f);
-    begin(f);
-    ok(f, db_queue_bulk(f->db, DB_UPSERT, &accounts, rows, 3, 1, &f->diag));
-    commit(f);
-    assert_int_equal(raw_number(f, "SELECT cents FROM account WHERE id = 'a'"
-                                   " AND name = 'anna'"),
-                     7);
-    assert_int_equal(raw_number(f, "SELECT cents FROM account WHERE id = 'b'"),
-                     3);
-    assert_int_equal(raw_number(f, "SELECT cents FROM account WHERE id = 'c'"
-                                   " AND name IS NULL"),
-                     4);
-}
-
 static void an_upsert_never_changes_the_row_of_another_key(void **state)
 {
     struct fixture *f = begin_test(state);
@@ -230,36 +180,6 @@ static void an_upsert_never_changes_the_row_of_another_key(void **state)
     assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
     assert_says(f, "another row of table account");
     assert_int_equal(raw_number(f, "SELECT count(*) FROM account"), 2);
-    assert_int_equal(raw_number(f, "SELECT cents FROM account WHERE id = 'a'"),
-                     5);
-}
-
-static void an_upsert_of_keys_only_keeps_the_row(void **state)
-{
-    struct fixture *f = begin_test(state);
-    static const struct db_column columns[] = {{"id", DB_TEXT, DB_KEY}};
-    static const struct db_table table = {"account", columns, 1, DB_HOST};
-    struct db_value rows[] = {db_string("a"), db_string("z")};
-
-    make_accounts(f);
-    begin(f);
-    ok(f, db_queue_bulk(f->db, DB_UPSERT, &table, rows, 2, 1, &f->diag));
-    commit(f);
-    assert_int_equal(raw_number(f, "SELECT cents FROM account WHERE id = 'a'"),
-                     5);
-    assert_int_equal(raw_number(f, "SELECT count(*) FROM account"), 3);
-}
-
-static void a_sum_beyond_64_bits_is_an_error(void **state)
-{
-    struct fixture *f = begin_test(state);
-    struct db_value rows[] = {db_string("a"), db_string("ann"),
-                              db_integer(INT64_MAX)};
-
-    make_accounts(f);
-    begin(f);
-    ok(f, db_queue_bulk(f->db, DB_UPSERT, &accounts, rows, 1, 1, &f->diag));
-    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_PERMANENT);
     assert_int_equal(raw_number(f, "SELECT cents FROM account WHERE id = 'a'"),
                      5);
 }
@@ -399,20 +319,6 @@ static void a_column_of_several_types_keeps_every_value(void **state)
                      3);
 }
 
-static void a_name_that_is_no_identifier_is_refused(void **state)
-{
-    struct fixture *f = begin_test(state);
-    static const struct db_column columns[] = {
-        {"a\" = 1 --", DB_INT64, DB_KEY}};
-    static const struct db_table table = {"t", columns, 1, DB_HOST};
-    struct db_value rows[] = {db_integer(1)};
-
-    begin_with_table(f);
-    ok(f, db_queue_bulk(f->db, DB_INSERT, &table, rows, 1, 1, &f->diag));
-    assert_int_equal(db_flush(f->db, NULL, &f->diag), STATUS_PERMANENT);
-    assert_says(f, "cannot be the name");
-}
-
 /* --- lookup --------------------------------------------------------------- */
 
 #define KEYS 1300
@@ -476,23 +382,17 @@ int main(void)
         with_server(queued_statements_run_in_order),
         with_server(a_batch_is_a_few_round_trips),
         with_server(parameters_are_copied),
-        with_server(a_query_sends_the_queue_first),
-        with_server(another_number_of_rows_is_a_conflict),
         with_server(rows_that_were_only_read_do_not_count),
         with_server(the_tag_of_the_first_failure_comes_back),
         with_server(
             an_error_before_the_server_is_asked_comes_after_earlier_ones),
         with_server(a_savepoint_takes_back_what_was_sent_behind_a_failure),
-        with_server(an_upsert_sets_and_adds),
         with_server(an_upsert_never_changes_the_row_of_another_key),
-        with_server(an_upsert_of_keys_only_keeps_the_row),
-        with_server(a_sum_beyond_64_bits_is_an_error),
         with_server(an_insert_of_a_key_that_is_there_names_the_key),
         with_server(an_update_whose_guard_differs_is_a_conflict),
         with_server(a_delete_obeys_key_and_guard),
         with_server(rows_of_many_sizes_and_nulls_arrive_whole),
         with_server(a_column_of_several_types_keeps_every_value),
-        with_server(a_name_that_is_no_identifier_is_refused),
         with_server(a_lookup_tells_which_keys_have_a_row),
     };
 
