@@ -84,6 +84,27 @@ static void write_failed(struct buffer *out,
     }
 }
 
+/* Which parts of the declaration differ from what is stored. */
+static void write_change(struct buffer *out, bool *first,
+                         const struct fingerprint_change *change)
+{
+    bool any = false;
+
+    json_write_key(out, first, "changed");
+    buffer_append_char(out, '[');
+    for (int p = 0; p < FINGERPRINT_PARTS; p++) {
+        if (!change->part[p])
+            continue;
+        buffer_printf(out, "%s\"%s\"", any ? "," : "",
+                      fingerprint_part_word(p));
+        any = true;
+    }
+    buffer_append_char(out, ']');
+    json_write_key(out, first, "rebuild_due");
+    buffer_append_string(
+        out, change->verdict == FINGERPRINT_REBUILD_DUE ? "true" : "false");
+}
+
 static void write_consumer(struct buffer *out,
                            const struct status_consumer *consumer, bool alone)
 {
@@ -101,6 +122,7 @@ static void write_consumer(struct buffer *out,
         write_time(out, &first, "state_since", consumer->state_since);
     json_write_key(out, &first, "declared");
     buffer_append_string(out, consumer->declared ? "true" : "false");
+    write_change(out, &first, &consumer->change);
     write_integer(out, &first, "epoch", consumer->epoch);
     write_integer(out, &first, "position", consumer->position);
     json_write_key(out, &first, "lag");
@@ -127,6 +149,16 @@ static void write_consumer(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static void write_sentences(struct buffer *out, const char *const *sentences,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        json_write_string(out, text_of(sentences[i]));
+    }
+}
+
 static void write_json(const struct status_report *report, bool alone,
                        struct buffer *out)
 {
@@ -143,11 +175,9 @@ static void write_json(const struct status_report *report, bool alone,
         write_consumer(out, &report->consumers[i], alone);
     }
     buffer_append_string(out, "],\"problems\":[");
-    for (size_t i = 0; i < report->nproblems; i++) {
-        if (i > 0)
-            buffer_append_char(out, ',');
-        json_write_string(out, text_of(report->problems[i]));
-    }
+    write_sentences(out, report->problems, report->nproblems);
+    buffer_append_string(out, "],\"notes\":[");
+    write_sentences(out, report->notes, report->nnotes);
     buffer_append_string(out, "]}\n");
 }
 
@@ -166,6 +196,21 @@ static void print_problems(struct cli *cli, const struct status_report *report)
     }
     if (report->nproblems > 0)
         fputc('\n', cli->out);
+    buffer_free(&line);
+}
+
+static void print_notes(struct cli *cli, const struct status_report *report)
+{
+    struct buffer line = BUFFER_EMPTY;
+
+    if (report->nnotes > 0)
+        fputc('\n', cli->out);
+    for (size_t i = 0; i < report->nnotes; i++) {
+        buffer_clear(&line);
+        buffer_append_string(&line, "note: ");
+        output_safe(&line, text_of(report->notes[i]));
+        fprintf(cli->out, "%s\n", line.data);
+    }
     buffer_free(&line);
 }
 
@@ -292,6 +337,7 @@ static void print_report(struct cli *cli, const struct status_report *report,
         fputs("no consumer\n", cli->out);
     for (size_t i = 0; alone && i < report->nconsumers; i++)
         print_failed(cli, &report->consumers[i]);
+    print_notes(cli, report);
 }
 
 /* --- reading ------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "consumer/apply.h"
+#include "consumer/declared.h"
 #include "consumer/poll.h"
 #include "consumer/retry.h"
 
@@ -72,6 +73,13 @@ void consumer_free(struct consumer *c)
     arena_free(&c->arena);
 }
 
+void consumer_declare(struct consumer *c, const struct fingerprint *declared,
+                      bool rebuild_on_change)
+{
+    c->declared = declared;
+    c->rebuild_on_change = rebuild_on_change;
+}
+
 static void copy_positions(struct checkpoints *to,
                            const struct checkpoints *from)
 {
@@ -128,12 +136,17 @@ static enum status revive(struct consumer *c, struct diag *diag)
         status = registry_set_state(env->db, env->catalog, &c->row,
                                     CONSUMER_RUNNING, HALT_NONE,
                                     clock_now(env->clock), diag);
+    if (status == STATUS_OK) {
+        c->row.state = CONSUMER_RUNNING;
+        c->row.halt_reason = HALT_NONE;
+    }
     return status;
 }
 
 static enum status start_once(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
+    struct declared_outcome outcome;
     enum status status = db_begin(env->db, diag);
 
     if (status != STATUS_OK)
@@ -145,11 +158,15 @@ static enum status start_once(struct consumer *c, struct diag *diag)
         c->row.halt_reason == HALT_APPLY_ERROR)
         status = revive(c, diag);
     if (status == STATUS_OK)
+        status = declared_check(c, true, &outcome, diag);
+    if (status == STATUS_OK)
         status = take_position(c, diag);
     if (status == STATUS_OK)
         status = db_commit(env->db, NULL, diag);
     if (status != STATUS_OK)
         db_rollback(env->db);
+    else
+        declared_tell(c, &outcome);
     return status;
 }
 
@@ -166,14 +183,49 @@ enum status consumer_start(struct consumer *c, struct diag *diag)
     return status;
 }
 
+static bool is_running(const struct consumer *c)
+{
+    return c->row.state == CONSUMER_RUNNING;
+}
+
+/* An operator let it run: is it still what this process has loaded? */
+static enum status check_again(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct declared_outcome outcome;
+    enum status status = db_begin(env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = registry_read(env->db, env->catalog, &c->name, &c->row, diag);
+    if (status == STATUS_OK)
+        status = declared_check(c, false, &outcome, diag);
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK)
+        db_rollback(env->db);
+    else
+        declared_tell(c, &outcome);
+    return status;
+}
+
 enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
+    enum consumer_state state = c->row.state;
+    enum halt_reason reason = c->row.halt_reason;
     enum status status = db_begin(c->env->db, diag);
 
     if (status != STATUS_OK)
         return status;
     status = take_position(c, diag);
     db_rollback(c->env->db);
+    if (status != STATUS_OK || state == CONSUMER_RUNNING || !is_running(c))
+        return status;
+    status = check_again(c, diag);
+    if (status != STATUS_OK) { /* it does not run before it was checked */
+        c->row.state = state;
+        c->row.halt_reason = reason;
+    }
     return status;
 }
 
@@ -194,11 +246,6 @@ static void adapt(struct consumer *c, int64_t took_us)
     if (fits > 2 * c->limit)
         fits = 2 * c->limit;
     c->limit = fits < c->env->batch ? fits : c->env->batch;
-}
-
-static bool is_running(const struct consumer *c)
-{
-    return c->row.state == CONSUMER_RUNNING;
 }
 
 bool consumer_is_behind(const struct consumer *c, int64_t mark)

@@ -48,6 +48,9 @@ struct consumer {
     struct event_filter filter; /* types and aggregates it wants */
     bool own_key;               /* reads all partitions, keys its own way */
     struct applier applier;
+    /* What the script declares, NULL: nothing to compare (consumer_declare). */
+    const struct fingerprint *declared;
+    bool rebuild_on_change;
 
     struct consumer_row row;
     struct checkpoints stored;  /* as committed */
@@ -93,8 +96,15 @@ void consumer_init(struct consumer *consumer, const struct consumer_env *env,
                    const struct applier *applier);
 void consumer_free(struct consumer *consumer);
 
+/** What start and reload compare with what is stored, see consumer/declared.h.
+ * Borrowed. */
+void consumer_declare(struct consumer *consumer,
+                      const struct fingerprint *declared,
+                      bool rebuild_on_change);
+
 /** Registers the consumer (rows made where missing), gives a consumer halted
- * by APPLY_ERROR a fresh budget, and reads where it stands. One transaction. */
+ * by APPLY_ERROR a fresh budget, compares the declaration with the stored one,
+ * and reads where it stands. One transaction. */
 enum status consumer_start(struct consumer *consumer,
                            struct diag *diag) MUST_CHECK;
 

@@ -77,6 +77,26 @@ static enum status row_take(struct db_rows *rows, struct consumer_row *row,
         &row->halt_reason, diag);
 }
 
+/* ... and, where it is read, the fingerprint. */
+static enum status fingerprint_take(struct db_rows *rows,
+                                    struct consumer_row *row, struct diag *diag)
+{
+    struct text stored;
+
+    row->has_fingerprint = !db_is_null(rows, 5);
+    if (!row->has_fingerprint)
+        return STATUS_OK;
+    stored = db_get_text(rows, 5);
+    if (stored.len >= sizeof(row->fingerprint))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "the declaration_fingerprint of consumer %s has %zu "
+                        "bytes, which is no fingerprint",
+                        row->id, stored.len);
+    memcpy(row->fingerprint, stored.data, stored.len);
+    row->fingerprint[stored.len] = '\0';
+    return STATUS_OK;
+}
+
 enum status registry_read(struct db *db, const struct catalog *catalog,
                           const struct consumer_name *name,
                           struct consumer_row *row, struct diag *diag)
@@ -95,6 +115,8 @@ enum status registry_read(struct db *db, const struct catalog *catalog,
     status = db_next(rows, &more, diag);
     if (status == STATUS_OK && more) {
         status = row_take(rows, row, diag);
+        if (status == STATUS_OK)
+            status = fingerprint_take(rows, row, diag);
         if (status == STATUS_OK)
             status = db_next(rows, &more, diag); /* late errors of the row */
     }
@@ -174,4 +196,53 @@ enum status registry_set_state(struct db *db, const struct catalog *catalog,
     assert((state == CONSUMER_HALTED) == (reason != HALT_NONE));
     return db_queue(db, catalog_sql(catalog, SQL_CONSUMER_SET_STATE), params, 4,
                     1, -1, diag);
+}
+
+struct text registry_fingerprint(const struct consumer_row *row)
+{
+    return row->has_fingerprint ? text_of(row->fingerprint) : TEXT_NONE;
+}
+
+static enum status set_fingerprint(struct db *db, const struct catalog *catalog,
+                                   struct consumer_row *row, const char *text,
+                                   struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_string(row->id), db_string(text),
+        row->has_fingerprint ? db_string(row->fingerprint) : db_null()};
+    enum status status;
+
+    if (row->has_fingerprint && strcmp(row->fingerprint, text) == 0)
+        return STATUS_OK;
+    status = db_queue(db, catalog_sql(catalog, SQL_CONSUMER_SET_FINGERPRINT),
+                      params, 3, 1, -1, diag);
+    if (status == STATUS_OK) {
+        row->has_fingerprint = true;
+        memcpy(row->fingerprint, text, strlen(text) + 1);
+    }
+    return status;
+}
+
+enum status registry_fingerprint_accept(struct db *db,
+                                        const struct catalog *catalog,
+                                        struct consumer_row *row,
+                                        const struct fingerprint *declared,
+                                        struct diag *diag)
+{
+    char text[FINGERPRINT_MAX + 1];
+
+    fingerprint_accept(registry_fingerprint(row), declared, text);
+    return set_fingerprint(db, catalog, row, text, diag);
+}
+
+enum status registry_fingerprint_rebuild(struct db *db,
+                                         const struct catalog *catalog,
+                                         struct consumer_row *row,
+                                         const struct fingerprint *declared,
+                                         struct diag *diag)
+{
+    char text[FINGERPRINT_MAX + 1];
+
+    fingerprint_rebuild(registry_fingerprint(row), declared, text);
+    return set_fingerprint(db, catalog, row, text, diag);
 }

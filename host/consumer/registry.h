@@ -6,6 +6,7 @@
 #define HOST_CONSUMER_REGISTRY_H
 
 #include "base/uuid.h"
+#include "consumer/fingerprint.h"
 #include "db/catalog.h"
 #include "db/db.h"
 
@@ -32,6 +33,9 @@ struct consumer_name {
     const char *name;
 };
 
+/* The column holds 255 characters of any origin. */
+#define CONSUMER_FINGERPRINT_SIZE (4 * FINGERPRINT_MAX + 1)
+
 struct consumer_row {
     bool exists;
     char id[UUID_TEXT_LEN + 1];
@@ -39,6 +43,8 @@ struct consumer_row {
     enum halt_reason halt_reason;
     int64_t epoch; /* 0: never rebuilt (NULL) */
     int64_t state_since;
+    bool has_fingerprint; /* false: NULL */
+    char fingerprint[CONSUMER_FINGERPRINT_SIZE];
 };
 
 const char *consumer_state_word(enum consumer_state state); /* "RUNNING" ... */
@@ -76,6 +82,26 @@ enum status registry_subscribe(struct db *db, const struct catalog *catalog,
                                struct uuid_source *ids, int64_t now_us,
                                struct consumer_row *row,
                                struct diag *diag) MUST_CHECK;
+
+/** What is stored of the declaration; TEXT_NONE: nothing. */
+struct text registry_fingerprint(const struct consumer_row *row);
+
+/**
+ * Queues that the declaration is what the consumer goes by from now on: as it
+ * is (a first start, or taken over by an operator), or by a rebuild, in whose
+ * transaction it belongs. The commit is a CONFLICT when the row does not hold
+ * what was read.
+ */
+enum status registry_fingerprint_accept(struct db *db,
+                                        const struct catalog *catalog,
+                                        struct consumer_row *row,
+                                        const struct fingerprint *declared,
+                                        struct diag *diag) MUST_CHECK;
+enum status registry_fingerprint_rebuild(struct db *db,
+                                         const struct catalog *catalog,
+                                         struct consumer_row *row,
+                                         const struct fingerprint *declared,
+                                         struct diag *diag) MUST_CHECK;
 
 /** Queues the change of state and reason. */
 enum status registry_set_state(struct db *db, const struct catalog *catalog,

@@ -103,6 +103,8 @@ static void worker_init(struct host *host, struct worker *worker,
     consumer_init(&worker->consumer, &host->env, &name, declaration->source,
                   &filter, declaration->own_key, &declaration->policy,
                   &applier);
+    consumer_declare(&worker->consumer, &declaration->fingerprint,
+                     declaration->rebuild_on_change);
 }
 
 static void host_free(struct host *host)
@@ -503,7 +505,7 @@ static enum status report_halted(const struct host *host, struct diag *diag)
 {
     struct buffer list = BUFFER_EMPTY;
     const struct consumer *first = NULL;
-    size_t halted = 0;
+    size_t halted = 0, changed = 0;
 
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].consumer;
@@ -515,8 +517,13 @@ static enum status report_halted(const struct host *host, struct diag *diag)
         buffer_printf(&list, "%s%s '%s' is halted with %s",
                       halted++ > 0 ? ", " : "", c->name.type, c->name.name,
                       halt_reason_word(c->row.halt_reason));
+        changed += c->row.halt_reason == HALT_DECLARATION_CHANGED;
     }
-    if (halted > 0)
+    if (changed > 0)
+        diag_set(diag, STATUS_FAILED,
+                 "%.1500s%s; `moontide status` shows why, and what to do",
+                 list.data, list.len > 1500 ? " ..." : "");
+    else if (halted > 0)
         diag_set(diag, STATUS_FAILED,
                  "%.1500s%s; `moontide status %s` shows the %s and the script "
                  "%s, and `moontide resume` or the next start tries %s again",

@@ -144,6 +144,19 @@ find_declaration(const struct reading *reading,
     return NULL;
 }
 
+static void compare(const struct reading *reading,
+                    struct status_consumer *consumer, struct text stored)
+{
+    const struct declaration *declaration = find_declaration(reading, consumer);
+
+    if (declaration == NULL)
+        return;
+    consumer->rebuild_on_change = declaration->rebuild_on_change;
+    if (stored.data != NULL)
+        consumer->change = fingerprint_compare(stored,
+                                               &declaration->fingerprint);
+}
+
 static enum status take_consumer(void *arg, struct db_rows *row,
                                  struct diag *diag)
 {
@@ -170,6 +183,8 @@ static enum status take_consumer(void *arg, struct db_rows *row,
     if (!db_is_null(row, 5))
         consumer->epoch = db_get_int64(row, 5);
     consumer->state_since = db_get_timestamp(row, 6);
+    compare(reading, consumer,
+            db_is_null(row, 7) ? TEXT_NONE : db_get_text(row, 7));
     return STATUS_OK;
 }
 

@@ -7,6 +7,7 @@
 #define HOST_RUN_STATUS_H
 
 #include "base/arena.h"
+#include "consumer/fingerprint.h"
 #include "run/application.h"
 
 /** Lag is counted up to here; more is shown as "at least". */
@@ -49,6 +50,9 @@ struct status_consumer {
     const char *state;       /* RUNNING, PAUSED, HALTED, REBUILDING, NEW */
     const char *halt_reason; /* "" unless HALTED */
     int64_t state_since;
+    /* The declaration beside what is stored; EQUAL unless there is both. */
+    struct fingerprint_change change;
+    bool rebuild_on_change;
     int64_t epoch;
     int64_t position; /* everything up to it is done; 0: nothing yet */
     int64_t lag;      /* messages to apply; STATUS_UNKNOWN when undeclared */
@@ -69,6 +73,8 @@ struct status_report {
     size_t nconsumers;
     const char **problems; /* sentences, the worst first */
     size_t nproblems;
+    const char **notes; /* sentences about what is not wrong */
+    size_t nnotes;
 };
 
 struct status_request {

@@ -1,20 +1,26 @@
 #include "run/status_problem.h"
 
 #include "consumer/registry.h"
+#include "run/status_declaration.h"
 
 #include <inttypes.h>
 
+static void add_sentence(struct arena *arena, const char ***list, size_t *count,
+                         struct buffer *sentence)
+{
+    const char **bigger = arena_alloc(arena, (*count + 1) * sizeof(*bigger));
+
+    if (*count > 0)
+        memcpy(bigger, *list, *count * sizeof(*bigger));
+    *list = bigger;
+    (*list)[(*count)++] = arena_string(arena, buffer_text(sentence));
+    buffer_clear(sentence);
+}
+
 static void add_problem(struct status_report *report, struct buffer *sentence)
 {
-    const char **bigger = arena_alloc(&report->arena, (report->nproblems + 1) *
-                                                          sizeof(*bigger));
-
-    if (report->nproblems > 0)
-        memcpy(bigger, report->problems, report->nproblems * sizeof(*bigger));
-    report->problems = bigger;
-    report->problems[report->nproblems++] = arena_string(&report->arena,
-                                                         buffer_text(sentence));
-    buffer_clear(sentence);
+    add_sentence(&report->arena, &report->problems, &report->nproblems,
+                 sentence);
 }
 
 static void halted_problem(const struct status_consumer *consumer,
@@ -36,6 +42,9 @@ static void halted_problem(const struct status_consumer *consumer,
         buffer_append_string(sentence,
                              "; correct the handler or the data and start "
                              "the host again: it retries the message");
+    else if (strcmp(consumer->halt_reason,
+                    halt_reason_word(HALT_DECLARATION_CHANGED)) == 0)
+        status_declaration_halted(consumer, sentence);
 }
 
 static void undelivered_problem(const struct status_consumer *consumer,
@@ -53,7 +62,13 @@ static void undelivered_problem(const struct status_consumer *consumer,
 }
 
 /* What may be wrong with a consumer, the worst first. */
-enum { GRADE_HALTED, GRADE_UNDELIVERED, GRADE_UNDECLARED, GRADES };
+enum {
+    GRADE_HALTED,
+    GRADE_UNDELIVERED,
+    GRADE_WILL_HALT,
+    GRADE_UNDECLARED,
+    GRADES
+};
 
 static int consumer_grade(const struct status_consumer *consumer,
                           const struct status_request *request)
@@ -62,6 +77,8 @@ static int consumer_grade(const struct status_consumer *consumer,
         return GRADE_HALTED;
     if (consumer->nundelivered > 0)
         return GRADE_UNDELIVERED;
+    if (status_declaration_will_halt(consumer))
+        return GRADE_WILL_HALT;
     if (!consumer->declared && request->script_error == NULL)
         return GRADE_UNDECLARED;
     return GRADES;
@@ -74,6 +91,8 @@ static void consumer_problem(const struct status_consumer *consumer, int grade,
         halted_problem(consumer, sentence);
     else if (grade == GRADE_UNDELIVERED)
         undelivered_problem(consumer, sentence);
+    else if (grade == GRADE_WILL_HALT)
+        status_declaration_warn(consumer, sentence);
     else
         buffer_printf(sentence,
                       "%s '%s' is known to the database, but no script "
@@ -116,6 +135,12 @@ void status_problem_find(const struct status_request *request,
             consumer_problem(&report->consumers[i], grade, &sentence);
             add_problem(report, &sentence);
         }
+    }
+    for (size_t i = 0; i < report->nconsumers; i++) {
+        status_declaration_note(&report->consumers[i], &sentence);
+        if (sentence.len > 0)
+            add_sentence(&report->arena, &report->notes, &report->nnotes,
+                         &sentence);
     }
     buffer_free(&sentence);
 }

@@ -7,7 +7,7 @@
 
 #include "run/status.h"
 
-/** Fills report->problems, the worst first. */
+/** Fills report->problems, the worst first, and report->notes. */
 void status_problem_find(const struct status_request *request,
                          struct status_report *report);
 

@@ -363,7 +363,7 @@ return moontide.projection "doors" {
     it("gives topics, consumers and problems as JSON", function()
       fill()
       local found = app:json "status"
-      assert.same({ "consumers", "problems", "topics" }, keys(found))
+      assert.same({ "consumers", "notes", "problems", "topics" }, keys(found))
       assert.same({ { name = "event-store", mark = 0, ["end"] = 7, start = 0 } }, found.topics)
       assert.equal(3, #found.consumers)
       for _, consumer in ipairs(found.consumers) do
@@ -377,8 +377,8 @@ return moontide.projection "doors" {
       found = app:json "status"
       assert.equal(7, found.topics[1].mark)
       for _, consumer in ipairs(found.consumers) do
-        assert.same({ "declared", "epoch", "lag", "last_error", "name", "position", "source", "state", "state_since",
-          "type", "undelivered" }, keys(consumer))
+        assert.same({ "changed", "declared", "epoch", "lag", "last_error", "name", "position", "rebuild_due", "source",
+          "state", "state_since", "type", "undelivered" }, keys(consumer))
         assert.equal("RUNNING", consumer.state)
         assert.same({ messages = 0, seconds = 0 }, consumer.lag)
         assert.same({}, consumer.undelivered)

@@ -385,6 +385,7 @@ dialect.each(function(database)
             ctx:execute("INSERT INTO ledger (consumer, key, position, attempt) VALUES ('told', ?, ?, 1)",
               good and "good" or problem, event.position)
           end } }]])
+        rig:accept()
         rig:reopen()
         rig:run()
         assert.equal("RUNNING", rig:state "looks")

@@ -363,6 +363,7 @@ dialect.each(function(database)
            WHERE NOT EXISTS (SELECT 1 FROM CONSUMER_SKIPPED_MESSAGES)]]
         rig:script((KEYED:gsub("if event.payload.blind then error \"cannot see\" end",
           "if event.payload.blind then return \"w\" end")))
+        rig:accept()
         rig:reopen()
         rig:run()
         assert.same({ x = "2 ", y = "2 " }, seen())

@@ -296,6 +296,7 @@ dialect.each(function(database)
       assert.equal("RUNNING", rig:state "keyed")
       for _, row in ipairs(rig:undelivered()) do assert.same({ "FAILED", 1 }, { row.status, row.unresolved }) end
       rig:script(keyed(RETRY, ""))
+      rig:accept()
       rig:reopen()
       rig:run()
       assert.same({ x = "1" }, seen())

@@ -145,6 +145,12 @@ function Rig:query(sql, ...)
   return rows
 end
 
+--- accept(): the next start takes every declaration as it is then, whatever
+-- changed in it.
+function Rig:accept()
+  self:query "UPDATE CONSUMERS SET declaration_fingerprint = NULL"
+end
+
 --- value(sql, ...): the column `value` of the first row.
 function Rig:value(sql, ...)
   local row = self.host:query(sql, ...)[1]

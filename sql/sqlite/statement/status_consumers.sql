@@ -1,5 +1,5 @@
 -- Every consumer that has a row.
 SELECT id, consumer_type, consumer_name, state, halt_reason, epoch,
-       state_since
+       state_since, declaration_fingerprint
   FROM ${consumers_table}
  ORDER BY consumer_name, consumer_type

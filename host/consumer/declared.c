@@ -1,0 +1,102 @@
+#include "consumer/declared.h"
+
+/* Behind the checkpoints, as every change of state: not beside an operator's
+ * or under a batch that runs. */
+static enum status set_state(struct consumer *c, enum consumer_state state,
+                             enum halt_reason reason, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct checkpoint_lock lock = {.epoch = 0};
+    enum status status = checkpoint_lock(env->db, env->catalog, c->row.id,
+                                         c->source, &c->stored, &lock, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (lock.state != c->row.state || lock.halt_reason != c->row.halt_reason)
+        return diag_set(diag, STATUS_CONFLICT,
+                        "the state of %s '%s' was changed at the same time",
+                        c->name.type, c->name.name);
+    c->row.state = state;
+    c->row.halt_reason = reason;
+    return registry_set_state(env->db, env->catalog, &c->row, state, reason,
+                              clock_now(env->clock), diag);
+}
+
+static bool is_halted_by_change(const struct consumer *c)
+{
+    return c->row.state == CONSUMER_HALTED &&
+           c->row.halt_reason == HALT_DECLARATION_CHANGED;
+}
+
+/* A consumer that would run, or was halted by such a change, meets one. */
+static enum status changed(struct consumer *c, struct declared_outcome *outcome,
+                           struct diag *diag)
+{
+    if (c->rebuild_on_change) {
+        outcome->kind = DECLARED_REBUILDING;
+        return set_state(c, CONSUMER_REBUILDING, HALT_NONE, diag);
+    }
+    outcome->kind = DECLARED_HALTED;
+    if (is_halted_by_change(c))
+        return STATUS_OK;
+    return set_state(c, CONSUMER_HALTED, HALT_DECLARATION_CHANGED, diag);
+}
+
+enum status declared_check(struct consumer *c, bool starting,
+                           struct declared_outcome *outcome, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    bool halted = is_halted_by_change(c);
+
+    *outcome = (struct declared_outcome){.kind = DECLARED_NOTHING};
+    if (c->declared == NULL)
+        return STATUS_OK;
+    outcome->change = fingerprint_compare(registry_fingerprint(&c->row),
+                                          c->declared);
+    if (outcome->change.verdict == FINGERPRINT_NEW)
+        return registry_fingerprint_accept(env->db, env->catalog, &c->row,
+                                           c->declared, diag);
+    if (c->row.state != CONSUMER_RUNNING && !(halted && starting))
+        return STATUS_OK;
+    if (outcome->change.verdict == FINGERPRINT_CHANGED ||
+        (outcome->change.verdict == FINGERPRINT_REBUILD_DUE &&
+         c->rebuild_on_change))
+        return changed(c, outcome, diag);
+    if (!halted)
+        return STATUS_OK;
+    outcome->kind = DECLARED_RELEASED;
+    return set_state(c, CONSUMER_RUNNING, HALT_NONE, diag);
+}
+
+void declared_tell(const struct consumer *c,
+                   const struct declared_outcome *outcome)
+{
+    const struct log_about about = {.consumer = c->name.name,
+                                    .topic = c->source};
+    struct buffer what = BUFFER_EMPTY;
+
+    buffer_append_string(&what, "");
+    fingerprint_describe(&outcome->change, &what);
+    switch (outcome->kind) {
+    case DECLARED_NOTHING:
+        break;
+    case DECLARED_HALTED:
+        log_write(c->env->log, LOG_ERROR, &about,
+                  "halted with DECLARATION_CHANGED: %s changed since its read "
+                  "models were derived; `moontide rebuild %s` derives them "
+                  "anew, `moontide resume %s --accept` keeps them and goes on",
+                  what.data, c->name.name, c->name.name);
+        break;
+    case DECLARED_RELEASED:
+        log_write(c->env->log, LOG_INFO, &about,
+                  "is declared as before again and goes on");
+        break;
+    case DECLARED_REBUILDING:
+        log_write(c->env->log, LOG_INFO, &about,
+                  "is rebuilt, as on_change says: %s changed since its read "
+                  "models were derived",
+                  what.data);
+        break;
+    }
+    buffer_free(&what);
+}

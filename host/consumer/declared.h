@@ -1,0 +1,41 @@
+/*
+ * Declared -- what a consumer's declaration does to its state, when it is not
+ * the one that its read models were derived with (consumer/fingerprint.h).
+ *
+ *   nothing stored        it is taken, in silence
+ *   code differs          nothing: it applies from now on, and what is stored
+ *                         stays, so that status tells of it until a rebuild
+ *   anything else differs HALTED with DECLARATION_CHANGED
+ *   as before again       a consumer halted so runs on, from a start
+ *
+ * With on_change = "rebuild" what differs, and a raised revision, make it
+ * REBUILDING: whoever meets that state does the rebuild.
+ */
+#ifndef HOST_CONSUMER_DECLARED_H
+#define HOST_CONSUMER_DECLARED_H
+
+#include "consumer/consumer.h"
+
+/** What was done, to be told once it is committed. */
+struct declared_outcome {
+    enum {
+        DECLARED_NOTHING,
+        DECLARED_HALTED,
+        DECLARED_RELEASED,
+        DECLARED_REBUILDING,
+    } kind;
+    struct fingerprint_change change;
+};
+
+/** In the caller's transaction, which has read consumer->row; queues the
+ * changes and keeps the row's state up to date. Only a consumer that would run
+ * is halted; only a start (`starting`) releases one. */
+enum status declared_check(struct consumer *consumer, bool starting,
+                           struct declared_outcome *outcome,
+                           struct diag *diag) MUST_CHECK;
+
+/** Writes the log line that belongs to it, if any. */
+void declared_tell(const struct consumer *consumer,
+                   const struct declared_outcome *outcome);
+
+#endif

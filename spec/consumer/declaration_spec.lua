@@ -1,0 +1,300 @@
+-- What a changed declaration does to its consumer, and what a restart without
+-- a change does not. Every start is a process of its own.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local process = require "spec.support.process"
+
+local MODELS = [[
+local moontide = require "moontide"
+local t = moontide.types
+local names = require "lib.names"
+return {
+  moontide.projection "models" { aggregates = { "spec.thing" },
+    fields = { f = t.text() },
+    key = function(event) return event.key end,
+    on = { ["spec.Put"] = function(state, event) state.f = names.of(event) end } },
+  moontide.projection "others" { key = moontide.by "f", on = { ["spec.Put"] = function(state) state.n = 1 end } },
+  moontide.sql_projection "days" { tables = "sql/days.sql", on = { ["spec.Put"] = function() end } },
+}
+]]
+local NAMES = [[return { of = function(event) return event.payload.f end }]]
+
+local PARTS = {
+  { word = "sources", said = "its source, aggregates or event types", from = '{ "spec.thing" }',
+    to = '{ "spec.thing", "spec.other" }' },
+  { word = "key", said = "its key or number of partitions", from = "return event.key end",
+    to = "return event.key:lower() end" },
+  { word = "shape", said = "its stored shape (fields, tables)", from = "t.text()", to = "t.text { optional = true }" },
+}
+
+local function replaced(text, from, to)
+  local at, last = text:find(from, 1, true)
+  assert(at, from)
+  return text:sub(1, at - 1) .. to .. text:sub(last + 1)
+end
+
+dialect.each(function(database)
+  describe("a declaration", function()
+    local app, position
+
+    before_each(function()
+      position = 0
+      app = application.new { database = database, config = "partitions = 6",
+        handlers = { ["models.lua"] = MODELS, ["lib/names.lua"] = NAMES } }
+      app:write("sql/days.sql", "CREATE TABLE IF NOT EXISTS days (day VARCHAR(10) PRIMARY KEY);\n")
+    end)
+
+    after_each(function() app:close() end)
+
+    local function append(value)
+      position = position + 1
+      app:append { { aggregate_id = "A", type = "spec.Put", payload = ('{"f":"%s"}'):format(value) } }
+    end
+
+    local function declare(...)
+      local text = MODELS
+      for _, change in ipairs { ... } do text = replaced(text, change.from, change.to) end
+      app:write("handlers/models.lua", text)
+    end
+
+    local function run()
+      return app:ok("run", "--until-idle")
+    end
+
+    local function status(name)
+      local report = app:json "status"
+      for _, consumer in ipairs(report.consumers) do
+        if consumer.name == (name or "models") then return consumer, report end
+      end
+    end
+
+    -- What the database holds of the declaration.
+    local function stored(name)
+      return app.db:value(("SELECT declaration_fingerprint FROM CONSUMERS WHERE consumer_name = '%s'"):format(
+        name or "models"))
+    end
+
+    local function read(key)
+      for _, row in ipairs(app:json("read", "models")) do
+        if row.key == key then return row.state.f end
+      end
+    end
+
+    local function fingerprint(name)
+      for _, declaration in ipairs(app:json("check").declarations) do
+        if declaration.name == name then
+          local f = declaration.fingerprint
+          return table.concat({ f.sources, f.key, f.shape, f.code }, ",")
+        end
+      end
+    end
+
+    it("is taken at the first start, of every projection, in silence", function()
+      append "one"
+      local result = app:moontide("run", "--until-idle")
+      assert.equal(0, result.code)
+      assert.not_matches("declar", result.err)
+      for _, name in ipairs { "models", "others", "days" } do
+        assert.equal(fingerprint(name), stored(name))
+        assert.same({}, status(name).changed)
+      end
+    end)
+
+    it("is taken in silence where a consumer has none yet, and nothing else changes", function()
+      append "one"
+      run()
+      app.db:execute "UPDATE CONSUMERS SET declaration_fingerprint = NULL"
+      declare(PARTS[2])
+      append "two"
+      run()
+      assert.equal(fingerprint "models", stored())
+      assert.equal("RUNNING", status().state)
+    end)
+
+    it("is never said to be changed by twenty starts, nor by comments, layout and where it lies", function()
+      append "one"
+      run()
+      local before = { stored "models", stored "others", stored "days" }
+      for start = 1, 20 do
+        if start == 7 then
+          app:write("handlers/models.lua", "-- what this is\n\n" .. MODELS:gsub("\n", "\r\n  ") .. "--[[ end ]]")
+          app:write("handlers/lib/names.lua", "-- names\n" .. NAMES)
+        elseif start == 14 then
+          app:exec("mv", "handlers/models.lua", "handlers/another.lua")
+        end
+        append(tostring(start))
+        local result = app:moontide("run", "--until-idle")
+        assert.equal(0, result.code)
+        assert.not_matches("declar", result.err)
+        local consumer, report = status()
+        assert.equal("RUNNING", consumer.state)
+        assert.equal(position, consumer.position)
+        assert.same({ {}, {} }, { report.problems, report.notes })
+      end
+      assert.same(before, { stored "models", stored "others", stored "days" })
+    end)
+
+    for _, part in ipairs(PARTS) do
+      it("that changes in its " .. part.word .. " halts its consumer alone, until it is as before", function()
+        append "one"
+        run()
+        local before = stored()
+        declare(part)
+        append "two"
+        local consumer, report = status()
+        assert.equal("RUNNING", consumer.state)
+        assert.same({ part.word, "code" }, consumer.changed)
+        assert.matches("will be halted by the next start of the host: " .. part.said, report.problems[1], 1, true)
+
+        local err = app:fails(1, "run", "--until-idle")
+        assert.matches("halted with DECLARATION_CHANGED", err, 1, true)
+        assert.matches(part.said, err, 1, true)
+        consumer, report = status()
+        assert.equal("HALTED", consumer.state)
+        assert.equal("DECLARATION_CHANGED", consumer.halt_reason)
+        assert.equal(1, consumer.position)
+        assert.equal("one", read "A")
+        assert.equal(1, #report.problems)
+        assert.matches("is halted since .* %(DECLARATION_CHANGED%)", report.problems[1])
+        assert.matches(part.said .. " and its code changed since", report.problems[1], 1, true)
+        assert.matches("`moontide rebuild models`", report.problems[1], 1, true)
+        assert.matches("`moontide resume models --accept`", report.problems[1], 1, true)
+        assert.equal(2, status("others").position)
+        assert.equal(before, stored())
+
+        local since = consumer.state_since
+        app:fails(1, "run", "--until-idle")
+        assert.equal(since, status().state_since)
+
+        declare()
+        consumer, report = status()
+        assert.equal("HALTED", consumer.state)
+        assert.matches("it is declared as before again: start the host", report.problems[1], 1, true)
+        run()
+        assert.equal("RUNNING", status().state)
+        assert.is_nil(status().halt_reason)
+        assert.equal("two", read "A")
+        assert.same({ {}, {} }, { select(2, status()).problems, select(2, status()).notes })
+        assert.equal(before, stored())
+      end)
+    end
+
+    it("that changes in its tables halts a projection that writes SQL", function()
+      run()
+      app:write("sql/days.sql", "-- days\nCREATE TABLE IF NOT EXISTS days\n  (day VARCHAR(10) PRIMARY KEY);\n")
+      run()
+      assert.same({}, status("days").changed)
+      app:write("sql/days.sql", "CREATE TABLE IF NOT EXISTS days (day VARCHAR(20) PRIMARY KEY);\n")
+      app:fails(1, "run", "--until-idle")
+      assert.same({ "shape" }, status("days").changed)
+      assert.equal("DECLARATION_CHANGED", status("days").halt_reason)
+      assert.equal("RUNNING", status().state)
+    end)
+
+    it("whose code alone changes applies from then on, and status tells that history is older", function()
+      append "one"
+      run()
+      local before = stored()
+      app:write("handlers/lib/names.lua", [[return { of = function(event) return event.payload.f .. "!" end }]])
+      for _ = 1, 2 do
+        append "two"
+        run()
+        local consumer, report = status()
+        assert.equal("RUNNING", consumer.state)
+        assert.same({ "code" }, consumer.changed)
+        assert.is_false(consumer.rebuild_due)
+        assert.same({}, report.problems)
+        assert.equal(3, #report.notes) -- all three are declared in one file
+        assert.matches("projection 'models' holds history that was derived by older code", report.notes[2], 1, true)
+        assert.matches("note: projection 'models' holds history", app:ok "status", 1, true)
+      end
+      assert.equal("two!", read "A")
+      assert.equal(before, stored())
+      app:write("handlers/lib/names.lua", NAMES)
+      run()
+      assert.same({}, select(2, status()).notes)
+    end)
+
+    it("whose revision is raised asks for a rebuild and runs on", function()
+      append "one"
+      run()
+      declare { from = '"models" {', to = '"models" { revision = 2,' }
+      append "two"
+      run()
+      local consumer, report = status()
+      assert.equal("RUNNING", consumer.state)
+      assert.same({ "code" }, consumer.changed)
+      assert.is_true(consumer.rebuild_due)
+      assert.is_false(status("others").rebuild_due)
+      assert.same({}, report.problems)
+      local notes = table.concat(report.notes, "\n")
+      assert.matches("projection 'models' asks for a rebuild, its revision was raised", notes, 1, true)
+      assert.equal("two", read "A")
+    end)
+
+    it("that changes back in code leaves the first one stored, so that nothing is said any more", function()
+      run()
+      local before = stored()
+      declare { from = "state.n = 1", to = "state.n = 2" }
+      run()
+      declare()
+      run()
+      assert.equal(before, stored())
+      assert.same({}, status().changed)
+    end)
+
+    it("that changed does not run on when an operator lets it, unless it is taken over", function()
+      append "one"
+      run()
+      declare(PARTS[2])
+      append "two"
+      local host = app:start "run"
+      process.wait_until(function() return status().halt_reason == "DECLARATION_CHANGED" end, 20, "the halt")
+      app.db:execute "UPDATE CONSUMERS SET state = NULL, halt_reason = NULL WHERE consumer_name = 'models'"
+      process.wait_until(function()
+        return select(2, host:err():gsub("halted with DECLARATION_CHANGED", "")) == 2
+      end, 20, function() return host:err() end)
+      assert.equal(1, status().position)
+      app.db:execute(("UPDATE CONSUMERS SET declaration_fingerprint = '%s', state = NULL, halt_reason = NULL "
+        .. "WHERE consumer_name = 'models'"):format(fingerprint "models"))
+      process.wait_until(function() return status().position == 2 end, 20, "the message behind the halt")
+      host:signal "TERM"
+      assert.equal(0, host:wait(20).code)
+    end)
+
+    it("leaves a paused consumer paused, and one without history halted for that", function()
+      append "one"
+      run()
+      app.db:execute "UPDATE CONSUMERS SET state = 'PAUSED' WHERE consumer_name = 'models'"
+      app.db:execute [[UPDATE CONSUMERS SET state = 'HALTED', halt_reason = 'MISSING_HISTORY'
+        WHERE consumer_name = 'others']]
+      declare(PARTS[1], { from = 'moontide.by "f"', to = 'moontide.by "g"' })
+      app:moontide("run", "--until-idle")
+      assert.equal("PAUSED", status().state)
+      assert.equal("MISSING_HISTORY", status("others").halt_reason)
+    end)
+
+    it("that changed is told before a message that failed", function()
+      app:write("handlers/lib/names.lua", "return { of = function() error 'no name' end }")
+      append "one"
+      app:fails(1, "run", "--until-idle")
+      assert.equal("APPLY_ERROR", status().halt_reason)
+      declare(PARTS[1])
+      app:write("handlers/lib/names.lua", NAMES)
+      app:fails(1, "run", "--until-idle")
+      assert.equal("DECLARATION_CHANGED", status().halt_reason)
+      assert.is_nil(read "A")
+      declare()
+      run()
+      assert.equal("one", read "A")
+    end)
+
+    it("is halted when what is stored is no fingerprint", function()
+      run()
+      app.db:execute "UPDATE CONSUMERS SET declaration_fingerprint = 'of another program'"
+      app:fails(1, "run", "--until-idle")
+      assert.same({ "sources", "key", "shape", "code" }, status().changed)
+      assert.equal("of another program", stored())
+    end)
+  end)
+end)

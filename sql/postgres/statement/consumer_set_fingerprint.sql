@@ -1,0 +1,5 @@
+-- Only where it is still what was read.
+-- ?1 id  ?2 fingerprint  ?3 the one that was read
+UPDATE ${consumers_table}
+   SET declaration_fingerprint = ?2::text
+ WHERE id = ?1::text::uuid AND declaration_fingerprint IS NOT DISTINCT FROM ?3::text
