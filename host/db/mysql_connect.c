@@ -143,11 +143,18 @@ static enum status run_settings(struct db_session *session, struct diag *diag)
                                    diag);
 }
 
-/* A proxy between host and server may have answered for it. */
+/*
+ * A proxy between host and server may have answered for it.
+ *
+ * A replica is known by its read-only switch, which an administrator's
+ * session does not feel: it would write there. Later servers name the state
+ * of the switch instead of numbering it.
+ */
 static enum status check_settings(struct db_session *session, struct diag *diag)
 {
     static const char query[] =
         "SELECT @@max_allowed_packet,"
+        " @@global.read_only NOT IN ('0', 'OFF') OR @@innodb_read_only,"
         " @@autocommit = 0 AND @@tx_isolation = 'READ-COMMITTED'"
         " AND @@time_zone = '+00:00'"
         " AND @@character_set_client = 'utf8mb4'"
@@ -157,17 +164,26 @@ static enum status check_settings(struct db_session *session, struct diag *diag)
         " AND @@sql_mode LIKE '%NO_BACKSLASH_ESCAPES%'";
     MYSQL_RES *result;
     MYSQL_ROW row;
-    bool good;
+    bool good, replica = false;
 
     session->round_trips++;
     if (mysql_query(session->handle, query) != 0 ||
         (result = mysql_store_result(session->handle)) == NULL)
         return mysql_fault_handle(session, diag);
     row = mysql_fetch_row(result);
-    good = row != NULL && row[0] != NULL && row[1] != NULL && *row[1] == '1';
-    if (good)
+    good = row != NULL && row[0] != NULL && row[1] != NULL && row[2] != NULL &&
+           *row[2] == '1';
+    if (good) {
         session->packet_max = strtoull(row[0], NULL, 10);
+        replica = *row[1] != '0';
+    }
     mysql_free_result(result);
+    if (replica)
+        return diag_set(diag, STATUS_UNAVAILABLE,
+                        "the server %.64s is read-only (a replica, or set so "
+                        "with read_only): positions and checkpoints are read "
+                        "from the primary only; name it in the URL",
+                        mysql_get_host_info(session->handle));
     if (good)
         return STATUS_OK;
     return diag_set(diag, STATUS_PERMANENT,

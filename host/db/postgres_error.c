@@ -177,9 +177,18 @@ enum status postgres_error_lost(struct db_session *session, struct diag *diag)
     return lost(PQerrorMessage(session->conn), diag);
 }
 
+/* The client library says what a server is not, and no more. */
 enum status postgres_error_connect(struct db_session *session,
                                    struct diag *diag)
 {
-    return connection_message(PQerrorMessage(session->conn), STATUS_UNAVAILABLE,
-                              "the database cannot be reached", diag);
+    const char *message = PQerrorMessage(session->conn);
+    enum status status = connection_message(
+        message, STATUS_UNAVAILABLE, "the database cannot be reached", diag);
+
+    if (strstr(message, "session is read-only") != NULL)
+        (void)diag_wrap(diag,
+                        "the server is a replica, or set to read-only, and "
+                        "positions and checkpoints are read from the primary "
+                        "only; name it in the URL, too");
+    return status;
 }

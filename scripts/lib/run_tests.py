@@ -229,7 +229,7 @@ def specs_servers(preset):
             return Outcome(0, 1, ["scripts/servers start failed"])
         files = [path for folder in SERVER_SPECS
                  for path in sorted((ROOT / folder).glob("*_spec.lua"))
-                 if "dialect.each(" in path.read_text()]
+                 if re.search(r"dialect\.(each|servers|only)\(", path.read_text())]
 
         def on(dialect):
             own = Step(f"{log.name}-{dialect}")

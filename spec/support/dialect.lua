@@ -173,6 +173,10 @@ end
 
 local schemas = 0
 
+function Postgres.at(folder, url)
+  return setmetatable({ folder = folder, schema = "public", url = url }, Postgres)
+end
+
 function Postgres:create(folder, name)
   local server_url = server "POSTGRES_URL"
   schemas = schemas + 1
@@ -375,6 +379,12 @@ function Mysql.check()
   end
 end
 
+function Mysql.at(folder, url)
+  local words, password = server_of(url)
+  return setmetatable({ folder = folder, words = words, password = password, url = url,
+    database = url:match "^%w+://[^/]*/([^?]*)" }, Mysql)
+end
+
 function Mysql:create(folder, name)
   local url = os.getenv "MARIADB_URL"
   local database = "spec" .. folder.root:gsub("%W", "_") .. (name and name:gsub("%W", "_") or "")
@@ -556,24 +566,33 @@ function dialect.list()
   return list
 end
 
---- each(fn): fn(database) inside a describe of its own, per database.
-function dialect.each(fn)
+local function run_on(fn, wanted)
   local describe = getfenv(fn).describe -- busted gives its words to spec files only
   for _, database in ipairs(dialect.list()) do
-    describe("on " .. database.name, function()
-      fn(setmetatable({}, database))
-    end)
+    if wanted(database.name) then
+      describe("on " .. database.name, function() fn(setmetatable({}, database)) end)
+    end
   end
+end
+
+--- each(fn): fn(database) inside a describe of its own, per database.
+function dialect.each(fn)
+  run_on(fn, function() return true end)
 end
 
 --- servers(fn): the same for rules that only locks of single rows can break.
 function dialect.servers(fn)
-  local describe = getfenv(fn).describe
-  for _, database in ipairs(dialect.list()) do
-    if database.name ~= "sqlite" then
-      describe("on " .. database.name, function() fn(setmetatable({}, database)) end)
-    end
-  end
+  run_on(fn, function(name) return name ~= "sqlite" end)
+end
+
+--- only(name, fn): the same for rules that one kind of database has.
+function dialect.only(name, fn)
+  run_on(fn, function(found) return found == name end)
+end
+
+--- at(name, folder, url): a database that is there already.
+function dialect.at(name, folder, url)
+  return KNOWN[name].at(folder, url)
 end
 
 --- sqlite(): for rules that only a file can break.

@@ -377,35 +377,6 @@ static void a_connection_killed_before_the_queue_goes_out_is_lost(void **state)
     assert_int_equal(number(f, "SELECT count(*) FROM t"), 2);
 }
 
-static void a_server_that_takes_no_writes_is_lost_and_comes_back(void **state)
-{
-    struct fixture *f = begin_test(state);
-    char url[1024];
-    char text[256];
-    struct db *plain;
-
-    two_rows(f);
-    snprintf(text, sizeof(text), "CREATE OR REPLACE USER plain_%d",
-             (int)getpid());
-    raw_run(f, text);
-    snprintf(text, sizeof(text), "GRANT ALL ON %s.* TO plain_%d", f->name,
-             (int)getpid());
-    raw_run(f, text);
-    snprintf(text, sizeof(text), "plain_%d", (int)getpid());
-    url_of(f, text, f->name, 0, url, sizeof(url));
-    plain = open_url(f, url);
-    raw_run(f, "SET GLOBAL read_only = 1");
-    assert_int_equal(try_on(f, plain, "INSERT INTO t VALUES (3, 0)"),
-                     STATUS_LOST);
-    raw_run(f, "SET GLOBAL read_only = 0");
-    assert_says(f, "takes no writes");
-    ok(f, db_reopen(plain, &f->diag));
-    ok(f, try_on(f, plain, "INSERT INTO t VALUES (3, 0)"));
-    db_close(plain);
-    snprintf(text, sizeof(text), "DROP USER plain_%d", (int)getpid());
-    raw_run(f, text);
-}
-
 static void what_cannot_be_reached_is_unavailable(void **state)
 {
     struct fixture *f = begin_test(state);
@@ -526,7 +497,6 @@ int main(void)
         with_server(what_is_too_long_is_refused_and_never_cut),
         with_server(a_killed_connection_is_lost_and_never_replaced_in_silence),
         with_server(a_connection_killed_before_the_queue_goes_out_is_lost),
-        with_server(a_server_that_takes_no_writes_is_lost_and_comes_back),
         with_server(what_cannot_be_reached_is_unavailable),
         with_server(a_read_only_connection_refuses_to_write),
         with_server(a_row_beyond_the_packet_is_refused_with_both_sizes),
