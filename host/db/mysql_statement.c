@@ -103,7 +103,11 @@ enum status mysql_statement_execute(struct db_session *session,
     status = mysql_param_bind(session, statement, params, nparams, diag);
     if (status == STATUS_OK)
         status = execute(session, statement, affected, diag);
-    mysql_cache_give(session, statement);
+    /* after an error amid its rows the library would wait for the others */
+    if (status != STATUS_OK && statement->gives_rows)
+        mysql_cache_drop(session, statement);
+    else
+        mysql_cache_give(session, statement);
     return status;
 }
 

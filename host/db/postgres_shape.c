@@ -189,7 +189,7 @@ static void read_type(unsigned type, int modifier,
 #define DESCRIBE                                                               \
     "SELECT a.attname::text, a.atttypid::bigint, a.atttypmod::bigint,"         \
     " format_type(a.atttypid, a.atttypmod) ||"                                 \
-    " CASE WHEN co.collisdeterministic THEN ''"                                \
+    " CASE WHEN coalesce(co.collisdeterministic, true) THEN ''"                \
     " ELSE ' COLLATE ' || quote_ident(co.collname) END,"                       \
     " a.attnotnull,"                                                           \
     " coalesce((SELECT a.attnum = ANY (p.conkey)"                              \

@@ -82,16 +82,16 @@ dialect.each(function(database)
 
     it("moves forward only", function()
       start { batch = 3 }
-      rig:query "CREATE TABLE moves (partition_no INTEGER, before INTEGER, after INTEGER)"
-      rig:query [[CREATE TRIGGER note_moves AFTER UPDATE ON CONSUMER_CHECKPOINTS BEGIN
-        INSERT INTO moves VALUES (NEW.partition_no, OLD.position, NEW.position); END]]
+      rig:query "CREATE TABLE moves (partition_no INTEGER, old INTEGER, new INTEGER)"
+      rig:trigger { name = "note_moves", at = "AFTER UPDATE", on = "CONSUMER_CHECKPOINTS",
+        body = "INSERT INTO moves VALUES (NEW.partition_no, OLD.position, NEW.position)" }
       for _ = 1, 4 do
         rig:append_all(events(10))
         rig:redeliver()
         rig:restart()
       end
       complete(1, 40)
-      assert.equal(0, rig:value "SELECT count(*) AS value FROM moves WHERE after IS NULL OR after <= before")
+      assert.equal(0, rig:value "SELECT count(*) AS value FROM moves WHERE new IS NULL OR new < old")
       assert.is_true(rig:value "SELECT count(*) AS value FROM moves" > 0)
     end)
 
@@ -249,8 +249,9 @@ dialect.each(function(database)
         end
         return list]] }
       -- the row changes while the consumer is at work: with its third batch
-      rig:query [[CREATE TRIGGER pause AFTER INSERT ON ledger WHEN NEW.position = 12 AND NEW.consumer = 'one' BEGIN
-        UPDATE CONSUMERS SET state = 'PAUSED' WHERE consumer_name = 'one'; END]]
+      rig:trigger { name = "pause", at = "AFTER INSERT", on = "ledger",
+        only = "NEW.position = 12 AND NEW.consumer = 'one'",
+        body = "UPDATE CONSUMERS SET state = 'PAUSED' WHERE consumer_name = 'one'" }
       local list = {}
       for i = 1, 30 do list[i] = { "k" .. i % 4, "spec.Put" } end
       rig:append_all(list)
@@ -262,7 +263,7 @@ dialect.each(function(database)
       rig:run()
       assert.equal("PAUSED", rig:state "one")
       assert.equal(15, #rig:ledger "one")
-      rig:query "DROP TRIGGER pause"
+      rig:drop_trigger "pause"
       rig:query "UPDATE CONSUMERS SET state = NULL WHERE consumer_name = 'one'"
       rig:restart()
       rig:run()

@@ -214,7 +214,7 @@ dialect.each(function(database)
           ctx:upsert("sums", { day = ctx:now():sub(1, 10), key = ctx.key },
             { n = moontide.add(event.payload.n), chance = moontide.add(math.random(1000)), last = event.payload.big })
           if event.payload.n % 5 == 0 then
-            ctx:execute("UPDATE sums SET n = n + ? WHERE key = ?", event.payload.big, ctx.key)
+            ctx:execute('UPDATE sums SET n = n + ? WHERE "key" = ?', event.payload.big, ctx.key)
           end
         end } },
     }]]

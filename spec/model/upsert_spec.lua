@@ -22,7 +22,8 @@ return moontide.sql_projection "cells" { tables = "sql/cells.sql", on = {
     if event.payload.bad then error "bad" end
   end,
   ["spec.Executed"] = function(event, ctx)
-    ctx:execute("UPDATE cells SET a = coalesce(a, 0) * 2, d = coalesce(d, '') || 'x' WHERE key = ?", event.payload.key)
+    ctx:execute([=[UPDATE cells SET a = coalesce(a, 0) * 2, d = coalesce(d, '') || 'x' WHERE "key" = ?]=],
+      event.payload.key)
   end } }
 ]]
 
@@ -78,8 +79,8 @@ dialect.each(function(database)
       start()
       rig:query "CREATE TABLE written (n INTEGER)"
       for _, kind in ipairs { "INSERT", "UPDATE" } do
-        rig:query(([[CREATE TRIGGER note_%s AFTER %s ON cells BEGIN
-          INSERT INTO written VALUES (1); END]]):format(kind, kind))
+        rig:trigger { name = "note_" .. kind, at = "AFTER " .. kind, on = "cells",
+          body = "INSERT INTO written VALUES (1)" }
       end
       local list = {}
       for i = 1, 100 do list[i] = upsert({ set = { d = "v" .. i }, add = { a = i } }, "k" .. i % 4) end

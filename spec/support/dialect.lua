@@ -8,6 +8,7 @@
 -- A database that cannot be started fails the run; none is left out in silence.
 local json = require("moontide").json
 local process = require "spec.support.process"
+local own_words = require "spec.support.words"
 
 local dialect = {}
 
@@ -244,34 +245,12 @@ function Postgres:hold(sql)
   return held
 end
 
--- A trigger's body is a function here: two statements.
-local function trigger(sql)
-  local name, time, event, rest = sql:match "^%s*CREATE TRIGGER (%S+) (%u+) ([%a%s]-) ON (.*)$"
-  if name == nil then return nil end
-  local target, condition, body = rest:match "^(%S+)(.-)%sBEGIN%s+(.*)%sEND%s*;?%s*$"
-  condition = condition:gsub("FOR EACH ROW", ""):gsub("WHEN%s+(.*%S)%s*$", "WHEN (%1)")
-  if not body:find ";%s*$" then body = body .. ";" end
-  body = body:gsub("SELECT raise%(ABORT, ('[^']*')%)", "RAISE EXCEPTION %1")
-    :gsub("SELECT RAISE%(IGNORE%)", "RETURN NULL")
-  return {
-    ("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN %s RETURN %s; END $body$"):format(
-      name, body, event:find "DELETE" and time == "BEFORE" and "OLD" or "NEW"),
-    ("CREATE TRIGGER %s %s %s ON %s FOR EACH ROW %s EXECUTE FUNCTION %s()"):format(name, time, event, target, condition,
-      name),
-  }
-end
-
 function Postgres.translate(sql)
   return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
     :gsub("%) STRICT", ")"):gsub("%f[%w]INTEGER%f[%W]", "BIGINT"):gsub("message_id TEXT", "message_id UUID"))
 end
 
--- A list of statements when there is no single one for it.
 function Postgres.ddl(_, sql)
-  local statements = trigger(sql)
-  if statements then return statements end
-  local dropped = sql:match "^DROP TRIGGER (%S+)$"
-  if dropped then return ("DROP FUNCTION %s() CASCADE"):format(dropped) end
   return Postgres.translate(sql)
 end
 
@@ -487,10 +466,8 @@ function Mysql:hold(sql)
   return held
 end
 
--- A trigger raises with SIGNAL here, and each one is for one kind of change.
 function Mysql.ddl(_, sql)
-  return (Mysql.translate(sql):gsub("%) STRICT", ")")
-    :gsub("SELECT raise%(ABORT, ('[^']*')%)", "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = %1"))
+  return (Mysql.translate(sql):gsub("%) STRICT", ")"))
 end
 
 function Mysql.moment(_, time)
@@ -550,6 +527,9 @@ function Mysql:intact()
 end
 
 local KNOWN = { sqlite = Sqlite, postgres = Postgres, mysql = Mysql }
+for name, database in pairs(KNOWN) do
+  for word, value in pairs(own_words[name]) do database[word] = value end
+end
 local DEFAULT = "sqlite"
 
 --- list(): the databases of this run: MOONTIDE_DIALECTS, or all there are.

@@ -138,11 +138,31 @@ end
 
 --- query(sql, ...): rows as the database has them.
 function Rig:query(sql, ...)
-  local statements = self.app.db:ddl(sql)
-  if type(statements) == "string" then return self.host:query(statements, ...) end
-  local rows
-  for _, statement in ipairs(statements) do rows = self.host:query(statement, ...) end
-  return rows
+  return self.host:query(self.app.db:ddl(sql), ...)
+end
+
+local function run_all(self, statements)
+  for _, statement in ipairs(statements) do self.host:query(statement) end
+end
+
+--- trigger(wanted): makes a trigger; see spec.support.words.
+function Rig:trigger(wanted)
+  run_all(self, self.app.db:trigger(wanted))
+end
+
+function Rig:drop_trigger(name)
+  run_all(self, { self.app.db:drop_trigger(name) })
+end
+
+--- intrude(wanted): another writer at the wrong moment; see
+-- spec.support.words. Handlers run the query database.intrusion.
+function Rig:intrude(wanted)
+  self.intruded = wanted
+  run_all(self, self.app.db:intruder(wanted))
+end
+
+function Rig:end_intrusion()
+  run_all(self, self.app.db:remove_intruder(self.intruded))
 end
 
 --- accept(): the next start takes every declaration as it is then, whatever
