@@ -303,6 +303,9 @@ end
 -- Rules judged at the commit only: DEFERRABLE.
 sqlite.defers_rules, postgres.defers_rules, mysql.defers_rules = true, true, false
 
+-- A statement of a script, or a trigger, can end the whole transaction.
+sqlite.ends_transactions, postgres.ends_transactions, mysql.ends_transactions = true, false, false
+
 -- What an event's payload can be, written around the host.
 sqlite.keeps_broken_json, postgres.keeps_broken_json, mysql.keeps_broken_json = true, false, true
 sqlite.keeps_broken_text, postgres.keeps_broken_text, mysql.keeps_broken_text = true, false, false
