@@ -261,9 +261,14 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
                          struct letters *letters, struct diag *diag)
 {
     const struct db_value params[] = {
-        db_string(filter->consumer_id), db_string(filter->status),
+        db_string(filter->consumer_id),
+        db_string(filter->status),
         db_boolean(detail != LETTER_BARE || filter->type != NULL ||
-                   filter->id != NULL)};
+                   filter->id != NULL),
+        filter->position != 0 ? db_integer(filter->position) : db_null(),
+        db_boolean(filter->id != NULL || filter->position != 0 ||
+                   filter->status != NULL),
+    };
     struct reading r = {
         .filter = filter,
         .detail = detail,
@@ -277,7 +282,7 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
     enum status status;
 
     *letters = (struct letters){.items = NULL};
-    status = db_query(db, catalog_sql(catalog, SQL_LETTERS_READ), params, 3,
+    status = db_query(db, catalog_sql(catalog, SQL_LETTERS_READ), params, 5,
                       &rows, diag);
     if (status != STATUS_OK)
         return status;

@@ -293,6 +293,85 @@ dialect.each(function(database)
   end)
 end)
 
+dialect.each(function(database)
+  describe("an operator's verb that is killed", function()
+    local world = set_up(database)
+    local GROUPS, SIZE = 12, 20
+
+    after_each(function() world.stop() end)
+
+    -- Rows and skips of the messages of one group, which lie one after another,
+    -- in one view.
+    local function left(group)
+      local range = ("message_position BETWEEN %d AND %d"):format((group - 1) * SIZE + 1, group * SIZE)
+      return world.value(([[SELECT (SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES WHERE %s),
+        (SELECT count(*) FROM CONSUMER_SKIPPED_MESSAGES WHERE %s)]]):format(range, range))
+    end
+
+    it("has done all or nothing, and can be done again", function()
+      world.start('if event.payload.bad then error(event.payload.bad) end',
+        'on_error = "dead_letter", retry = { attempts = 1 },')
+      local list = {}
+      for i = 1, GROUPS * SIZE do
+        list[i] = { "k" .. i, ('{"bad":"group <%d>"}'):format(math.ceil(i / SIZE)) }
+      end
+      world.append(list)
+      world.app:ok("run", "--until-idle")
+      local began = process.now()
+      assert.equal(0, world.app:json("dead-letters", "delete", "--key", "none").deleted)
+      local usual = (process.now() - began) * 1000
+      math.randomseed(7)
+      for group = 1, GROUPS do
+        local words = { "dead-letters", "delete", "--error", ("<%d>"):format(group) }
+        local verb = world.app:start(unpack(words))
+        process.pause(math.random() * usual * 1.2)
+        verb:signal "KILL"
+        verb:wait()
+        local found = left(group)
+        assert.is_true(found == "0|20" or found == "20|0", found)
+        -- a COMMIT that was on its way may have come first
+        local deleted = world.app:json(unpack(words)).deleted
+        assert.is_true(deleted == 0 or found == "20|0" and deleted == SIZE)
+        assert.equal("0|20", left(group))
+      end
+    end)
+  end)
+
+  describe("operator's verbs at the same time", function()
+    local world = set_up(database)
+
+    after_each(function() world.stop() end)
+
+    it("and beside a host come one after the other: each message is applied once or skipped", function()
+      world.start('if event.payload.bad then error "no" end', 'on_error = "dead_letter", retry = { attempts = 1 },')
+      local host = world.app:start "run"
+      local list = {}
+      for i = 1, 200 do list[i] = { "k" .. i % 7, i % 4 == 0 and '{"bad":true}' or "{}" } end
+      world.append(list)
+      world.until_value(STATUSES, "50", host)
+      local verbs = {}
+      for _, words in ipairs { { "delete", "--error", "no", "--key", "k1" }, { "retry", "--all" },
+        { "delete", "--all" }, { "retry", "--key", "k2" }, { "delete", "--all" }, { "retry", "--all" } } do
+        verbs[#verbs + 1] = world.app:start("dead-letters", unpack(words))
+      end
+      verbs[#verbs + 1] = world.app:start("pause", "notes")
+      verbs[#verbs + 1] = world.app:start("resume", "notes")
+      for _, verb in ipairs(verbs) do
+        local result = verb:wait(60)
+        assert.equal(0, result.code, result.err)
+      end
+      world.app:ok("resume", "notes")
+      world.app:ok("dead-letters", "delete", "--all")
+      host:signal "TERM"
+      assert.equal(0, host:wait().code)
+      world.app:ok("run", "--until-idle")
+      assert.equal("0", world.value(STATUSES))
+      assert.equal("150", world.value(APPLIED))
+      assert.equal("150", world.value "SELECT count(DISTINCT position) FROM ledger WHERE position % 4 <> 0")
+    end)
+  end)
+end)
+
 dialect.servers(function(database)
   describe("a batch that waits for an operator's transaction", function()
     local world = set_up(database)

@@ -66,6 +66,12 @@ function process.wait_until(condition, seconds, what)
   end
 end
 
+--- pause(ms): lets a random time pass before something is killed. Where there
+-- is an event to wait for, wait_until is what to use.
+function process.pause(ms)
+  ffi.C.poll(nil, 0, math.floor(ms))
+end
+
 -- The exit code as a shell shows it, from what wait(2) gives.
 local function exit_code(status)
   if status % 256 == 0 then return status / 256 end

@@ -1,6 +1,7 @@
 -- Undelivered messages of one consumer, or of all, in position order. The rows
 -- of a message whose keys are not known follow each other.
 -- ?1 consumer id, or NULL  ?2 status, or NULL  ?3 whether copies are wanted
+-- ?4 position, or NULL  ?5 whether what only waits behind another is wanted
 SELECT u.id::text, u.consumer_id::text, c.consumer_type, c.consumer_name, u.source_name,
        u.message_position, u.partition_no, u.resolved_key, u.status,
        u.failure_count, u.next_retry_at, u.failure_reason, u.recorded_at,
@@ -9,5 +10,8 @@ SELECT u.id::text, u.consumer_id::text, c.consumer_type, c.consumer_name, u.sour
   JOIN ${consumers_table} AS c ON c.id = u.consumer_id
  WHERE (?1::text IS NULL OR u.consumer_id = ?1::text::uuid)
    AND (?2::text IS NULL OR u.status = ?2::text)
+   AND (?4::bigint IS NULL OR u.message_position = ?4::bigint)
+   AND (?5::boolean OR u.failure_reason IS NOT NULL
+        OR u.status NOT IN ('WAITING', 'DEAD_LETTER_KEY'))
  ORDER BY c.consumer_name, c.consumer_type, u.consumer_id, u.source_name,
           u.message_position, u.unresolved, u.resolved_key, u.partition_no
