@@ -110,24 +110,28 @@ static enum status add_order(const struct read_model_request *request,
     return STATUS_OK;
 }
 
+struct taker {
+    read_model_fn fn;
+    void *arg;
+};
+
+static enum status take_row(void *arg, struct db_rows *row, struct diag *diag)
+{
+    const struct taker *taker = arg;
+
+    return taker->fn(taker->arg, db_get_text(row, 0), db_get_text(row, 1),
+                     diag);
+}
+
 static enum status run(struct db *db, struct text sql,
                        const struct db_value *params, size_t nparams,
                        read_model_fn fn, void *arg, struct diag *diag)
 {
     const struct db_sql statement = db_sql_make(sql, DB_HOST);
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(db, &statement, params, nparams, &rows, diag);
+    struct taker taker = {fn, arg};
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        status = fn(arg, db_get_text(rows, 0), db_get_text(rows, 1), diag);
-        if (status != STATUS_OK)
-            break;
-    }
-    db_rows_close(rows);
-    return status;
+    return db_rows_each(db, &statement, params, nparams, take_row, &taker,
+                        diag);
 }
 
 enum status read_model_read(struct db *db,
