@@ -33,8 +33,8 @@ struct script_state {
     struct limits limits; /* first: the allocator's data (limits.c) */
     lua_State *L;         /* main thread */
     const struct log *log;
-    char *app_dir; /* real path, NULL: none */
-    char *scripts; /* real path, NULL: none */
+    char *app_dir;              /* real path, NULL: none */
+    char *scripts;              /* real path, NULL: none */
     struct source_set *sources; /* script.c: while it loads, else NULL */
     bool package_granted;
     uint64_t random[4]; /* of math.random: script_state_seed */
