@@ -23,6 +23,32 @@ static void add_problem(struct status_report *report, struct buffer *sentence)
                  sentence);
 }
 
+static bool is_halted_with(const struct status_consumer *consumer,
+                           enum halt_reason reason)
+{
+    return strcmp(consumer->halt_reason, halt_reason_word(reason)) == 0;
+}
+
+/* What an operator can do about it. */
+static void halted_remedy(const struct status_consumer *consumer,
+                          struct buffer *sentence)
+{
+    if (is_halted_with(consumer, HALT_APPLY_ERROR))
+        buffer_printf(sentence,
+                      "; correct the handler or the data, then `moontide "
+                      "resume %s` or the next start tries it again; with "
+                      "--past it is skipped",
+                      consumer->name);
+    else if (is_halted_with(consumer, HALT_MISSING_HISTORY))
+        buffer_printf(sentence,
+                      ": its topic no longer holds messages that it has not "
+                      "read; `moontide resume %s --accept` goes on without "
+                      "them",
+                      consumer->name);
+    else if (is_halted_with(consumer, HALT_DECLARATION_CHANGED))
+        status_declaration_halted(consumer, sentence);
+}
+
 static void halted_problem(const struct status_consumer *consumer,
                            struct buffer *sentence)
 {
@@ -38,13 +64,16 @@ static void halted_problem(const struct status_consumer *consumer,
             buffer_printf(sentence, ", key '%s'", consumer->failure.key);
         buffer_printf(sentence, ": %s", consumer->failure.reason);
     }
-    if (strcmp(consumer->halt_reason, halt_reason_word(HALT_APPLY_ERROR)) == 0)
-        buffer_append_string(sentence,
-                             "; correct the handler or the data and start "
-                             "the host again: it retries the message");
-    else if (strcmp(consumer->halt_reason,
-                    halt_reason_word(HALT_DECLARATION_CHANGED)) == 0)
-        status_declaration_halted(consumer, sentence);
+    halted_remedy(consumer, sentence);
+}
+
+/* Dead letters wait for an operator, all others for themselves. */
+static bool any_dead(const struct status_consumer *consumer)
+{
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        if (strncmp(consumer->undelivered[i].status, "DEAD", 4) == 0)
+            return true;
+    return false;
 }
 
 static void undelivered_problem(const struct status_consumer *consumer,
@@ -59,6 +88,24 @@ static void undelivered_problem(const struct status_consumer *consumer,
     if (consumer->failure.position > 0)
         buffer_printf(sentence, "; the last failed at position %" PRId64 ": %s",
                       consumer->failure.position, consumer->failure.reason);
+    if (any_dead(consumer))
+        buffer_printf(sentence,
+                      "; `moontide dead-letters --consumer %s` lists them, "
+                      "with retry they are tried again, with delete they are "
+                      "skipped",
+                      consumer->name);
+}
+
+static void paused_problem(const struct status_consumer *consumer,
+                           struct buffer *sentence)
+{
+    char since[CLOCK_TEXT_SIZE];
+
+    clock_format(consumer->state_since, since);
+    buffer_printf(sentence,
+                  "%s '%s' is paused since %s; `moontide resume %s` lets it go "
+                  "on",
+                  consumer->type, consumer->name, since, consumer->name);
 }
 
 /* What may be wrong with a consumer, the worst first. */
@@ -66,6 +113,7 @@ enum {
     GRADE_HALTED,
     GRADE_UNDELIVERED,
     GRADE_WILL_HALT,
+    GRADE_PAUSED,
     GRADE_UNDECLARED,
     GRADES
 };
@@ -79,6 +127,8 @@ static int consumer_grade(const struct status_consumer *consumer,
         return GRADE_UNDELIVERED;
     if (status_declaration_will_halt(consumer))
         return GRADE_WILL_HALT;
+    if (strcmp(consumer->state, consumer_state_word(CONSUMER_PAUSED)) == 0)
+        return GRADE_PAUSED;
     if (!consumer->declared && request->script_error == NULL)
         return GRADE_UNDECLARED;
     return GRADES;
@@ -93,6 +143,8 @@ static void consumer_problem(const struct status_consumer *consumer, int grade,
         undelivered_problem(consumer, sentence);
     else if (grade == GRADE_WILL_HALT)
         status_declaration_warn(consumer, sentence);
+    else if (grade == GRADE_PAUSED)
+        paused_problem(consumer, sentence);
     else
         buffer_printf(sentence,
                       "%s '%s' is known to the database, but no script "

@@ -209,6 +209,27 @@ dialect.each(function(database)
       says("projection 'notes' is declared, but no host has run it yet: nothing changed", "unsubscribe", "notes")
     end)
 
+    it("are what status tells to use, with the consumer's name", function()
+      halt()
+      local function problem() return world.app:json("status").problems[1] end
+      assert.matches("`moontide resume notes` or the next start tries it again; with --past it is skipped", problem(),
+        1, true)
+      world.app:ok("resume", "notes", "--past")
+      world.app:ok("run", "--until-idle")
+      assert.is_nil(problem())
+      world.app:ok("pause", "notes")
+      assert.matches("^projection 'notes' is paused since .*; `moontide resume notes` lets it go on$", problem())
+      world.app:ok("resume", "notes")
+      world.append { { "A", '{"bad":true}' } }
+      world.app:expect(1, "run", "--until-idle")
+      world.value "UPDATE CONSUMER_UNDELIVERED_MESSAGES SET status = 'DEAD_LETTER'"
+      world.app:ok("resume", "notes")
+      assert.matches("`moontide dead-letters --consumer notes` lists them", problem(), 1, true)
+      world.app:ok("dead-letters", "delete", "--consumer", "notes")
+      world.value "UPDATE CONSUMERS SET state = 'HALTED', halt_reason = 'MISSING_HISTORY'"
+      assert.matches("`moontide resume notes --accept`", problem(), 1, true)
+    end)
+
     it("are silent with --quiet", function()
       halt()
       for _, words in ipairs { { "resume", "notes" }, { "dead-letters", "retry", "--all" }, { "pause", "notes" } } do
