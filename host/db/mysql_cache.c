@@ -132,7 +132,8 @@ enum status mysql_cache_take(struct db_session *session,
         memchr(sql->text.data, '\0', sql->text.len) != NULL)
         return diag_set(diag, STATUS_PERMANENT,
                         "a statement is empty or holds a NUL byte");
-    status = mysql_guard(sql->text, sql->origin, false, diag);
+    status = mysql_guard(sql->text, sql->origin, false, session->host_tables,
+                         diag);
     if (status != STATUS_OK)
         return status;
     found = mem_alloc(sizeof(*found));

@@ -1,5 +1,9 @@
 #include "db/mysql_scan.h"
 
+#include "db/catalog.h"
+
+#include <strings.h>
+
 /* Other words may begin no statement of a script: SET, BEGIN, COMMIT, LOCK,
  * USE, CALL, every DDL (it commits what came before) ... */
 static const char *const reads[] = {"SELECT", "WITH", "VALUES", NULL};
@@ -86,8 +90,96 @@ static bool is_forbidden(const struct mysql_token *token,
            !(mysql_scan_is(token, "INSERT") || mysql_scan_is(last, "FOR"));
 }
 
+/* --- tables of the host --------------------------------------------------- */
+
+static bool is_host_table(const struct catalog_name *hosts, struct text name)
+{
+    for (; hosts != NULL && hosts->value != NULL; hosts++) {
+        if (strlen(hosts->value) == name.len &&
+            strncasecmp(hosts->value, name.data, name.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum status host_table(struct text name, struct diag *diag)
+{
+    return diag_set(diag, STATUS_PERMANENT,
+                    "a script may not run INSERT, UPDATE or DELETE on a table "
+                    "of the host: " TEXT_FORMAT " may only be read",
+                    TEXT_ARGS(name));
+}
+
+static struct text name_of(const struct mysql_token *token)
+{
+    struct text name = token->text;
+
+    if (token->kind == MYSQL_TOKEN_NAME && name.len >= 2)
+        name = (struct text){name.data + 1, name.len - 2};
+    return name;
+}
+
+/* Words between INSERT or REPLACE and the table. */
+static bool is_modifier(const struct mysql_token *token)
+{
+    static const char *const modifiers[] = {
+        "LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "INTO", NULL};
+
+    return is_one_of(token, modifiers);
+}
+
+static bool is_sign(const struct mysql_token *token, char sign)
+{
+    return token->kind == MYSQL_TOKEN_SIGN && token->text.data[0] == sign;
+}
+
+/*
+ * The table of an INSERT or REPLACE, behind its schema; what it is filled from
+ * may be any. An UPDATE and a DELETE may name several tables and change them
+ * under other names, so they have to do without the host's up to SET or WHERE.
+ */
+static enum status check_targets(struct mysql_scan scan,
+                                 const struct catalog_name *hosts,
+                                 struct diag *diag)
+{
+    static const char *const ends[] = {"SET", "WHERE", "RETURNING", NULL};
+    struct mysql_token token = mysql_scan_next(&scan);
+    bool one = mysql_scan_is(&token, "INSERT") ||
+               mysql_scan_is(&token, "REPLACE");
+
+    if (!is_one_of(&token, writes))
+        return STATUS_OK;
+    while ((token = mysql_scan_next(&scan)).kind != MYSQL_TOKEN_END &&
+           !is_one_of(&token, ends)) {
+        struct mysql_scan ahead = scan;
+        struct mysql_token next = mysql_scan_next(&ahead);
+
+        if (token.kind != MYSQL_TOKEN_WORD && token.kind != MYSQL_TOKEN_NAME)
+            continue;
+        if (is_sign(&next, '.') || (one && is_modifier(&token)))
+            continue;
+        if (is_host_table(hosts, name_of(&token)))
+            return host_table(name_of(&token), diag);
+        if (one)
+            break;
+    }
+    return STATUS_OK;
+}
+
+enum status mysql_guard_table(const char *table, enum db_origin origin,
+                              const struct catalog_name *hosts,
+                              struct diag *diag)
+{
+    if (origin == DB_HOST || origin == DB_PERSON ||
+        !is_host_table(hosts, text_of(table)))
+        return STATUS_OK;
+    return host_table(text_of(table), diag);
+}
+
+/* --- a statement ---------------------------------------------------------- */
+
 enum status mysql_guard(struct text sql, enum db_origin origin, bool creates,
-                        struct diag *diag)
+                        const struct catalog_name *hosts, struct diag *diag)
 {
     struct mysql_scan scan = {sql.data, sql.data + sql.len};
     struct mysql_token last = {.kind = MYSQL_TOKEN_END};
@@ -97,6 +189,9 @@ enum status mysql_guard(struct text sql, enum db_origin origin, bool creates,
     if (origin == DB_HOST || origin == DB_PERSON)
         return STATUS_OK;
     status = check_first(&scan, origin, creates, diag);
+    if (status == STATUS_OK)
+        status = check_targets((struct mysql_scan){sql.data, scan.end}, hosts,
+                               diag);
     if (status != STATUS_OK)
         return status;
     while ((token = mysql_scan_next(&scan)).kind != MYSQL_TOKEN_END) {

@@ -312,8 +312,11 @@ static enum status run_bulk(struct run *run, size_t index)
         return diag_set(run->diag, STATUS_PERMANENT,
                         "table %s has more than %d columns", item->table->name,
                         ORDER_MAX);
-    status = mysql_bulk_text(session, item->what, item->table, order, &norder,
-                             run->diag);
+    status = mysql_guard_table(item->table->name, item->table->origin,
+                               session->host_tables, run->diag);
+    if (status == STATUS_OK)
+        status = mysql_bulk_text(session, item->what, item->table, order,
+                                 &norder, run->diag);
     sql = db_sql_make(buffer_text(&session->text), item->table->origin);
     for (size_t first = 0; status == STATUS_OK && first < item->count;) {
         size_t count;

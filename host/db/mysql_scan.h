@@ -59,12 +59,20 @@ void mysql_scan_marks(struct text sql, struct buffer *out,
 bool mysql_scan_statement(struct text script, size_t *at,
                           struct text *delimiter, struct text *statement);
 
+struct catalog_name; /* db/catalog.h */
+
 /**
  * mysql_guard.c: PERMANENT when a script may not run this: whatever touches
- * the session, the transaction or the existence of tables. `creates`: a script
- * of DDL, which may create tables, indexes and views.
+ * the session, the transaction or the existence of tables, and what writes a
+ * table of the host (the values of `hosts`, which may be NULL). `creates`: a
+ * script of DDL, which may create tables, indexes and views.
  */
 enum status mysql_guard(struct text sql, enum db_origin origin, bool creates,
+                        const struct catalog_name *hosts,
                         struct diag *diag) MUST_CHECK;
+/** The same for a table that a bulk statement writes. */
+enum status mysql_guard_table(const char *table, enum db_origin origin,
+                              const struct catalog_name *hosts,
+                              struct diag *diag) MUST_CHECK;
 
 #endif

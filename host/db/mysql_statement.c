@@ -146,7 +146,8 @@ static bool wants_collation(struct text sql)
 static enum status run_one(struct db_session *session, struct text sql,
                            enum db_origin origin, struct diag *diag)
 {
-    enum status status = mysql_guard(sql, origin, true, diag);
+    enum status status = mysql_guard(sql, origin, true, session->host_tables,
+                                     diag);
     MYSQL_RES *result;
 
     if (status != STATUS_OK)

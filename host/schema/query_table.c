@@ -86,6 +86,24 @@ enum status query_table_check(const struct query_table *table,
     return STATUS_OK;
 }
 
+/* A database may tell upper from lower case in a table's name, or not. */
+static enum status check_not_hosts(const struct query_table *table,
+                                   const struct names *names, struct diag *diag)
+{
+    for (size_t i = 0; i < names_tables(names); i++) {
+        enum table_id like;
+        const char *own = names_table(names, i, &like);
+
+        if (own != NULL && strcasecmp(own, table->name) == 0)
+            return diag_set(diag, STATUS_CONFIG,
+                            "projection \"%s\": table \"%s\" is one of the "
+                            "host's own and no query table; give the "
+                            "projection a table of its own with `table`",
+                            table->projection, table->name);
+    }
+    return STATUS_OK;
+}
+
 /* --- the declared shape -------------------------------------------------- */
 
 /* The columns are the caller's to free. */
@@ -417,6 +435,8 @@ enum status query_table_prepare(struct db *db, const struct names *names,
     enum status status;
 
     status = query_table_check(table, diag);
+    if (status == STATUS_OK)
+        status = check_not_hosts(table, names, diag);
     if (status != STATUS_OK)
         return status;
     wanted = declared_shape(table);

@@ -39,7 +39,8 @@ enum status query_table_check(const struct query_table *table,
 
 /**
  * Creates the table when it is missing and `create`, else checks it; makes its
- * own transactions. CONFIG with the fault: missing table; no query table;
+ * own transactions. CONFIG with the fault: a table of the host; missing table;
+ * no query table;
  * message_id of a wrong type; a field's column missing or too narrow; unique
  * index missing or surplus.
  */

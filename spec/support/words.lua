@@ -311,6 +311,6 @@ sqlite.keeps_broken_json, postgres.keeps_broken_json, mysql.keeps_broken_json = 
 sqlite.keeps_broken_text, postgres.keeps_broken_text, mysql.keeps_broken_text = true, false, false
 
 -- The most digits of a t.decimal().
-sqlite.decimal_digits, postgres.decimal_digits, mysql.decimal_digits = 18, 1000, 65
+sqlite.decimal_digits, postgres.decimal_digits, mysql.decimal_digits = 18, 65, 65
 
 return words

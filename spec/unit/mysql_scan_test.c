@@ -7,7 +7,11 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "db/catalog.h"
 #include "db/mysql_scan.h"
+
+static const struct catalog_name HOSTS[] = {{"consumers_table", "CONSUMERS"},
+                                            {NULL, NULL}};
 
 static void marks(const char *sql, const char *plain, const char *numbers)
 {
@@ -80,7 +84,8 @@ static void refused(const char *sql, enum db_origin origin, const char *what)
 {
     struct diag diag;
 
-    if (mysql_guard(text_of(sql), origin, false, &diag) != STATUS_PERMANENT)
+    if (mysql_guard(text_of(sql), origin, false, HOSTS, &diag) !=
+        STATUS_PERMANENT)
         fail_msg("may be run: %s", sql);
     if (strstr(diag.message, what) == NULL)
         fail_msg("\"%s\" is not in: %s", what, diag.message);
@@ -90,7 +95,7 @@ static void allowed(const char *sql, enum db_origin origin, bool creates)
 {
     struct diag diag;
 
-    if (mysql_guard(text_of(sql), origin, creates, &diag) != STATUS_OK)
+    if (mysql_guard(text_of(sql), origin, creates, HOSTS, &diag) != STATUS_OK)
         fail_msg("%s: %s", sql, diag.message);
 }
 
@@ -145,6 +150,42 @@ static void a_statement_that_may_only_read_cannot_write(void **state)
             "may only read");
 }
 
+static void a_script_may_read_the_tables_of_the_host(void **state)
+{
+    (void)state;
+    allowed("SELECT * FROM CONSUMERS", DB_SCRIPT, false);
+    allowed("INSERT INTO t SELECT id FROM CONSUMERS", DB_SCRIPT, false);
+    allowed("INSERT IGNORE t (CONSUMERS) VALUES (1)", DB_SCRIPT, false);
+    allowed("UPDATE t SET a = (SELECT max(id) FROM CONSUMERS)", DB_SCRIPT,
+            false);
+    allowed("DELETE FROM t WHERE a IN (SELECT id FROM CONSUMERS)", DB_SCRIPT,
+            false);
+    allowed("UPDATE CONSUMERS SET state = NULL", DB_HOST, false);
+    allowed("UPDATE CONSUMERS SET state = NULL", DB_PERSON, false);
+}
+
+static void a_script_may_not_write_the_tables_of_the_host(void **state)
+{
+    static const char *const texts[] = {
+        "INSERT INTO CONSUMERS VALUES (1)",
+        "insert consumers values (1)",
+        "INSERT IGNORE INTO \"CONSUMERS\" VALUES (1)",
+        "INSERT LOW_PRIORITY INTO `d`.`CONSUMERS` VALUES (1)",
+        "INSERT INTO/* c */d . CONSUMERS VALUES (1)",
+        "REPLACE DELAYED CONSUMERS VALUES (1)",
+        "UPDATE CONSUMERS SET a = 1",
+        "UPDATE IGNORE t, d.CONSUMERS AS c SET c.a = 1",
+        "UPDATE t JOIN CONSUMERS c USING (a) SET c.a = 1",
+        "DELETE FROM CONSUMERS",
+        "DELETE c FROM t JOIN CONSUMERS AS c USING (a)",
+        "DELETE FROM t, CONSUMERS USING t JOIN CONSUMERS",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        refused(texts[i], DB_SCRIPT, "on a table of the host");
+}
+
 static void a_tables_script_creates_tables_and_nothing_else(void **state)
 {
     (void)state;
@@ -169,8 +210,9 @@ static void a_tables_script_may_do_nothing_to_the_server(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        assert_int_equal(mysql_guard(text_of(texts[i]), DB_SCRIPT, true, &diag),
-                         STATUS_PERMANENT);
+        assert_int_equal(
+            mysql_guard(text_of(texts[i]), DB_SCRIPT, true, HOSTS, &diag),
+            STATUS_PERMANENT);
 }
 
 int main(void)
@@ -183,6 +225,8 @@ int main(void)
         cmocka_unit_test(a_script_may_not_touch_session_transaction_or_tables),
         cmocka_unit_test(a_script_may_read_and_write_rows),
         cmocka_unit_test(a_statement_that_may_only_read_cannot_write),
+        cmocka_unit_test(a_script_may_read_the_tables_of_the_host),
+        cmocka_unit_test(a_script_may_not_write_the_tables_of_the_host),
         cmocka_unit_test(a_tables_script_creates_tables_and_nothing_else),
         cmocka_unit_test(a_tables_script_may_do_nothing_to_the_server),
     };
