@@ -605,6 +605,11 @@ enum status host_run_until_idle(struct host *host,
     status = save_all(host, diag);
     if (status != STATUS_OK || *stop)
         return status;
+    /* Nobody waits here until the mark moves. */
+    if (host->detector.blocked[0] != '\0' && host->blocked_told == 0)
+        log_write(&host->app->log, LOG_WARN,
+                  &(struct log_about){.topic = TOPIC_EVENT_STORE}, "%s",
+                  host->detector.blocked);
     status = host_stuck(host, diag);
     if (status == STATUS_OK)
         status = report_halted(host, diag);

@@ -1,6 +1,5 @@
 #include "schema/columns.h"
 
-#include "base/buffer.h"
 #include "db/catalog.h"
 
 #define WANTED_MAX 21 /* columns of the widest table, and NULL */
@@ -64,6 +63,15 @@ static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
     [TABLE_SCHEMA_VERSION] = {"id", "version", "installed_at", "upgraded_at"},
 };
 
+/* Wherever they stand they are keys: A-1, a-1 and "A-1 " are three. */
+static const char *const IDENTITIES[] = {
+    "aggregate_id", "aggregate_type", "consumer_name", "consumer_type",
+    "event_type",   "instance_id",    "message_key",   "name",
+    "projection",   "read_model_key", "resolved_key",  "saga_id",
+    "saga_type",    "source_name",    "step_name",     "topic",
+    "topic_name",
+};
+
 const char *const *columns_wanted(enum table_id id)
 {
     return WANTED[id];
@@ -101,6 +109,17 @@ static void remember(struct columns *columns, struct text table,
             1, &added);
 }
 
+static void remember_merging(struct columns *columns, struct text key,
+                             struct text collation)
+{
+    bool added;
+
+    map_put(&columns->merging, arena_copy(&columns->arena, key),
+            (int64_t)columns->collations.len, &added);
+    buffer_append_text(&columns->collations, collation);
+    buffer_append_char(&columns->collations, '\0');
+}
+
 enum status columns_read(struct db *db, struct columns *columns,
                          struct diag *diag)
 {
@@ -119,6 +138,9 @@ enum status columns_read(struct db *db, struct columns *columns,
 
         remember(columns, table, TEXT_NONE, &scratch);
         remember(columns, table, db_get_text(rows, 1), &scratch);
+        if (!db_is_null(rows, 2))
+            remember_merging(columns, buffer_text(&scratch),
+                             db_get_text(rows, 2));
     }
     db_rows_close(rows);
     buffer_free(&scratch);
@@ -128,6 +150,8 @@ enum status columns_read(struct db *db, struct columns *columns,
 void columns_free(struct columns *columns)
 {
     map_free(&columns->found);
+    map_free(&columns->merging);
+    buffer_free(&columns->collations);
     arena_free(&columns->arena);
 }
 
@@ -150,4 +174,36 @@ const char *columns_lacking(const struct columns *columns, const char *table,
         if (!columns_has(columns, table, WANTED[like][i]))
             return WANTED[like][i];
     return NULL;
+}
+
+static bool is_identity(const char *column)
+{
+    for (size_t i = 0; i < sizeof(IDENTITIES) / sizeof(*IDENTITIES); i++)
+        if (strcmp(column, IDENTITIES[i]) == 0)
+            return true;
+    return false;
+}
+
+const char *columns_merging(const struct columns *columns, const char *table,
+                            enum table_id like, const char **collation)
+{
+    struct buffer key = BUFFER_EMPTY;
+    const char *found = NULL;
+
+    for (size_t i = 0; found == NULL && WANTED[like][i] != NULL; i++) {
+        const char *column = WANTED[like][i];
+        int64_t offset;
+
+        if (!is_identity(column))
+            continue;
+        buffer_clear(&key);
+        append_key(&key, text_of(table), text_of(column));
+        offset = map_get(&columns->merging, buffer_text(&key));
+        if (offset == MAP_ABSENT)
+            continue;
+        found = column;
+        *collation = columns->collations.data + offset;
+    }
+    buffer_free(&key);
+    return found;
 }

@@ -1,11 +1,13 @@
 /*
- * Columns -- which columns the host's tables have, and which ones are missing
- * from a database. Only names: types are the business of the scripts.
+ * Columns -- which columns the host's tables have, which ones are missing from
+ * a database, and which ones merge keys that differ. Types are the business of
+ * the scripts.
  */
 #ifndef HOST_SCHEMA_COLUMNS_H
 #define HOST_SCHEMA_COLUMNS_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/map.h"
 #include "db/db.h"
 #include "schema/names.h"
@@ -14,9 +16,13 @@
 struct columns {
     struct arena arena;
     struct map found; /* "table" and "table.column", lower case */
+    /* the keys of `found` whose collation merges values, and its name */
+    struct map merging;
+    struct buffer collations; /* strings at the offsets that `merging` has */
 };
 
-#define COLUMNS_EMPTY ((struct columns){ARENA_EMPTY, MAP_EMPTY})
+#define COLUMNS_EMPTY                                                          \
+    ((struct columns){ARENA_EMPTY, MAP_EMPTY, MAP_EMPTY, BUFFER_EMPTY})
 
 /** Reads what is there. */
 enum status columns_read(struct db *db, struct columns *columns,
@@ -33,5 +39,10 @@ const char *const *columns_wanted(enum table_id id);
 /** The first wanted column that an existing table lacks, or NULL. */
 const char *columns_lacking(const struct columns *columns, const char *table,
                             enum table_id like);
+
+/** The first column of an existing table that must compare its values byte by
+ * byte and does not, with the name of its collation; or NULL. */
+const char *columns_merging(const struct columns *columns, const char *table,
+                            enum table_id like, const char **collation);
 
 #endif

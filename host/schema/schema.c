@@ -107,6 +107,7 @@ static enum status check_columns(const struct names *names,
     for (size_t i = 0; i < names_tables(names); i++) {
         enum table_id like;
         const char *name = names_table(names, i, &like);
+        const char *collation;
         const char *lacking;
 
         if (name == NULL || !has_table(finding, name))
@@ -114,6 +115,14 @@ static enum status check_columns(const struct names *names,
         lacking = columns_lacking(&finding->columns, name, like);
         if (lacking != NULL)
             return lacks_column(name, lacking, diag);
+        lacking = columns_merging(&finding->columns, name, like, &collation);
+        if (lacking != NULL)
+            return diag_set(diag, STATUS_REFUSED,
+                            "table %s compares column %s by %s, which takes "
+                            "keys for one that differ, such as A-1 and a-1 or "
+                            "one with a blank at its end: alter the column to "
+                            "what `moontide schema print` shows",
+                            name, lacking, collation);
     }
     return STATUS_OK;
 }

@@ -133,6 +133,34 @@ check_counter(struct db *db, const struct names *names, enum table_id table,
                     last.position);
 }
 
+/* A mark above the counter is told by whoever reads it. Read in the same order,
+ * for the same reason. */
+static enum status check_checkpoints(struct db *db, const struct names *names,
+                                     struct diag *diag)
+{
+    int64_t farthest = 0;
+    int64_t value = 0;
+    bool found;
+    enum status status;
+
+    status = fill_query(db, names, SQL_SCHEMA_LAST_CHECKPOINT, &farthest,
+                        &found, diag);
+    if (status != STATUS_OK || !found)
+        return status;
+    status = fill_query(db, names, SQL_SCHEMA_EVENT_COUNTER_READ, &value,
+                        &found, diag);
+    if (status != STATUS_OK || !found || farthest <= value)
+        return status;
+    return diag_set(diag, STATUS_REFUSED,
+                    "a consumer has come to position %" PRId64
+                    " (table %s) and the counter %s stands at %" PRId64
+                    ": the events are an older copy, and consumers would pass "
+                    "over what is appended now; restore both from one copy, or "
+                    "start the consumers anew before anything is appended",
+                    farthest, names->table[TABLE_CHECKPOINTS],
+                    names->table[TABLE_EVENT_STORE_POSITION], value);
+}
+
 enum status seed_check_counters(struct db *db, const struct names *names,
                                 struct diag *diag)
 {
@@ -141,6 +169,8 @@ enum status seed_check_counters(struct db *db, const struct names *names,
     status = check_counter(db, names, TABLE_EVENT_STORE, SQL_SCHEMA_LAST_EVENT,
                            TABLE_EVENT_STORE_POSITION,
                            SQL_SCHEMA_EVENT_COUNTER_READ, diag);
+    if (status == STATUS_OK)
+        status = check_checkpoints(db, names, diag);
     if (status != STATUS_OK)
         return status;
     return check_counter(db, names, TABLE_CAPTURE, SQL_SCHEMA_LAST_CAPTURE,
