@@ -119,6 +119,7 @@ enum status cli_events(struct cli *cli, struct diag *diag);
 enum status cli_read(struct cli *cli, struct diag *diag);
 enum status cli_status(struct cli *cli, struct diag *diag);
 enum status cli_pause(struct cli *cli, struct diag *diag);
+enum status cli_rebuild(struct cli *cli, struct diag *diag);
 enum status cli_resume(struct cli *cli, struct diag *diag);
 enum status cli_dead_letters(struct cli *cli, struct diag *diag);
 enum status cli_unsubscribe(struct cli *cli, struct diag *diag);

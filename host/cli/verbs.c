@@ -94,6 +94,18 @@ static const struct cli_option unsubscribe_options[] = {
     {.name = NULL},
 };
 
+static const struct cli_option rebuild_options[] = {
+    {.name = "key",
+     .argument = "K",
+     .doc = "only the read model of this key, at once"},
+    {.name = "cancel",
+     .doc = "take the question back, while the progress was not reset"},
+    {.name = "restart", .doc = "begin again, also when it replays already"},
+    {.name = "wait",
+     .doc = "show how the hosts get on, until the replay is over"},
+    {.name = NULL},
+};
+
 static const char *const dead_letters_words[] = {"list", "show", "retry",
                                                  "delete", NULL};
 
@@ -206,6 +218,18 @@ const struct cli_verb cli_verbs[] = {
      .min_args = 1,
      .max_args = 1,
      .run = cli_resume},
+    {.name = "rebuild",
+     .arguments = "CONSUMER",
+     .doc = "derive what a projection keeps anew, from the first event",
+     .details =
+         "In place: its progress is reset, and the hosts replay the history "
+         "up to where it stood; what the replay does not make anew is deleted "
+         "at its end. An sql_projection needs `reset` for that. --key does "
+         "one read model in one transaction, without the hosts.",
+     .options = rebuild_options,
+     .min_args = 1,
+     .max_args = 1,
+     .run = cli_rebuild},
     {.name = "dead-letters",
      .arguments = "[list|show|retry|delete] [ID]",
      .doc = "messages that could not be applied",

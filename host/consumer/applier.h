@@ -10,6 +10,7 @@
 #ifndef HOST_CONSUMER_APPLIER_H
 #define HOST_CONSUMER_APPLIER_H
 
+#include "base/buffer.h"
 #include "consumer/failure.h"
 #include "consumer/policy.h"
 #include "db/db.h"
@@ -41,9 +42,11 @@ struct applier_ops {
     enum status (*keys)(void *self, const struct message *message,
                         applier_key_fn emit, void *arg,
                         struct failure *failure);
-    /** Loads in bulk what the units need. Units are borrowed until end. */
+    /** Loads in bulk what the units need. Units are borrowed until end.
+     * `replay_epoch` is 0, or the epoch of the rebuild whose replay this is
+     * part of: what an older one made counts as absent. */
     enum status (*begin)(void *self, struct db *db, const struct unit *units,
-                         size_t count, bool replaying, struct diag *diag);
+                         size_t count, int64_t replay_epoch, struct diag *diag);
     /** Applies units[index]. A status other than OK is the database's. */
     enum status (*apply)(void *self, struct db *db, size_t index,
                          enum apply_verdict *verdict, struct failure *failure,
@@ -59,6 +62,18 @@ struct applier_ops {
     enum status (*on_error)(void *self, const struct unit *unit, int failures,
                             const struct failure *failure,
                             enum error_policy *policy, struct failure *refused);
+    /** Empties what a rebuild fills anew. FAILED with *failure. NULL here:
+     * nothing has to be emptied, what is old counts as absent. */
+    enum status (*reset)(void *self, struct db *db, struct failure *failure,
+                         struct diag *diag);
+    /** Queues the delete of read models that a rebuild has not made anew, up
+     * to `limit` of them, after the key in `after`, which moves on. *more says
+     * whether any were left. NULL here: there are none. */
+    enum status (*sweep)(void *self, struct db *db, int64_t epoch, size_t limit,
+                         struct buffer *after, bool *more, struct diag *diag);
+    /** Queues the delete of one read model. NULL here: there are none. */
+    enum status (*remove)(void *self, struct db *db, struct text key,
+                          struct diag *diag);
     /** "script:line" of a queued statement by its tag, or "". */
     const char *(*where)(void *self, int64_t tag);
     void (*end)(void *self);

@@ -25,8 +25,9 @@ enum status apply_begin(struct consumer *c, bool *run,
     status = checkpoint_lock(env->db, env->catalog, c->row.id, c->source,
                              &stored, lock, diag);
     if (status == STATUS_OK &&
-        memcmp(stored.position, c->stored.position,
-               (size_t)stored.partitions * sizeof(*stored.position)) != 0)
+        (lock->epoch != c->row.epoch ||
+         memcmp(stored.position, c->stored.position,
+                (size_t)stored.partitions * sizeof(*stored.position)) != 0))
         status = diag_set(diag, STATUS_FENCED,
                           "the checkpoints of '%s' were moved by another "
                           "process: only one may run on this database",

@@ -224,6 +224,11 @@ static bool unit_waits(struct consumer *c, const struct apply_run *run,
     return true;
 }
 
+static int64_t replay_epoch(const struct consumer *c)
+{
+    return c->replay_through != CHECKPOINT_NONE ? c->row.epoch : 0;
+}
+
 /* The batch as a whole: one load, one write. Undoes nothing itself. */
 static enum status run_together(struct consumer *c, const struct apply_run *run,
                                 bool *repeat, struct diag *diag)
@@ -233,7 +238,8 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
     struct failure failure;
     enum status status;
 
-    status = ops->begin(self, c->env->db, c->units, c->nunits, false, diag);
+    status = ops->begin(self, c->env->db, c->units, c->nunits, replay_epoch(c),
+                        diag);
     for (size_t i = 0; status == STATUS_OK && i < c->nunits; i++) {
         enum apply_verdict verdict = APPLY_DONE;
 
@@ -302,7 +308,7 @@ static enum status run_alone(struct consumer *c, size_t unit,
     status = db_savepoint(db, diag);
     if (status != STATUS_OK)
         return status;
-    status = ops->begin(self, db, &c->units[unit], 1, false, diag);
+    status = ops->begin(self, db, &c->units[unit], 1, replay_epoch(c), diag);
     if (status == STATUS_OK)
         status = ops->apply(self, db, 0, verdict, failure, diag);
     told = status == STATUS_OK && *verdict != APPLY_DONE;

@@ -17,7 +17,8 @@ void checkpoints_free(struct checkpoints *checkpoints)
     *checkpoints = (struct checkpoints){.partitions = 0};
 }
 
-/* One row: partition, position, state, reason, epoch, two flags. */
+/* One row: partition, position, end of the replay, mark of missing history,
+ * state, reason, epoch, two flags. */
 static enum status row_take(struct db_rows *rows, int expected,
                             struct checkpoints *stored,
                             struct checkpoint_lock *lock, struct diag *diag)
@@ -31,14 +32,21 @@ static enum status row_take(struct db_rows *rows, int expected,
                         (long long)partition, expected, stored->partitions);
     stored->position[partition] = db_is_null(rows, 1) ? CHECKPOINT_NONE
                                                       : db_get_int64(rows, 1);
+    if (expected == 0) {
+        lock->replay_through = CHECKPOINT_NONE;
+        lock->incomplete = false;
+    }
+    if (!db_is_null(rows, 2) && db_get_int64(rows, 2) > lock->replay_through)
+        lock->replay_through = db_get_int64(rows, 2);
+    lock->incomplete |= !db_is_null(rows, 3);
     if (expected > 0)
         return STATUS_OK; /* the rest is the same in every row */
-    lock->epoch = db_is_null(rows, 4) ? 0 : db_get_int64(rows, 4);
-    lock->undelivered = db_get_bool(rows, 5);
-    lock->skipped = db_get_bool(rows, 6);
+    lock->epoch = db_is_null(rows, 6) ? 0 : db_get_int64(rows, 6);
+    lock->undelivered = db_get_bool(rows, 7);
+    lock->skipped = db_get_bool(rows, 8);
     return consumer_state_parse(
-        db_is_null(rows, 2) ? TEXT_NONE : db_get_text(rows, 2),
-        db_is_null(rows, 3) ? TEXT_NONE : db_get_text(rows, 3), &lock->state,
+        db_is_null(rows, 4) ? TEXT_NONE : db_get_text(rows, 4),
+        db_is_null(rows, 5) ? TEXT_NONE : db_get_text(rows, 5), &lock->state,
         &lock->halt_reason, diag);
 }
 
@@ -91,6 +99,31 @@ enum status checkpoint_read(struct db *db, const struct catalog *catalog,
 {
     return read_all(db, catalog_sql(catalog, SQL_CHECKPOINT_READ), consumer_id,
                     source, stored, lock, diag);
+}
+
+enum status checkpoint_reset(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, const char *source,
+                             int64_t epoch, int64_t replay_through,
+                             struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_string(consumer_id), db_string(source), db_integer(epoch),
+        replay_through == CHECKPOINT_NONE ? db_null()
+                                          : db_integer(replay_through)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_CHECKPOINT_RESET), params, 4,
+                    DB_ANY_ROWS, -1, diag);
+}
+
+enum status checkpoint_replayed(struct db *db, const struct catalog *catalog,
+                                const char *consumer_id, const char *source,
+                                struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id),
+                                      db_string(source)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_CHECKPOINT_REPLAYED), params,
+                    2, DB_ANY_ROWS, -1, diag);
 }
 
 enum status checkpoint_advance(struct db *db, const struct catalog *catalog,

@@ -23,8 +23,10 @@ struct checkpoint_lock {
     enum consumer_state state;
     enum halt_reason halt_reason;
     int64_t epoch;
-    bool undelivered; /* the consumer has undelivered messages there */
-    bool skipped;     /* ... or skipped ones */
+    int64_t replay_through; /* end of the replay of a rebuild, or NONE */
+    bool incomplete;        /* went past history that was missing */
+    bool undelivered;       /* the consumer has undelivered messages there */
+    bool skipped;           /* ... or skipped ones */
 };
 
 void checkpoints_init(struct checkpoints *checkpoints, int partitions);
@@ -46,6 +48,18 @@ enum status checkpoint_read(struct db *db, const struct catalog *catalog,
                             struct checkpoints *stored,
                             struct checkpoint_lock *lock,
                             struct diag *diag) MUST_CHECK;
+
+/** Queues the begin of a replay: positions NULL, the new epoch, and how far it
+ * goes (CHECKPOINT_NONE: there is nothing to replay). */
+enum status checkpoint_reset(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, const char *source,
+                             int64_t epoch, int64_t replay_through,
+                             struct diag *diag) MUST_CHECK;
+
+/** Queues the end of the replay. */
+enum status checkpoint_replayed(struct db *db, const struct catalog *catalog,
+                                const char *consumer_id, const char *source,
+                                struct diag *diag) MUST_CHECK;
 
 /** Queues the move of `count` partitions to `position`; each must be lower
  * than that, else the commit is a CONFLICT. */

@@ -4,6 +4,7 @@
 #include "consumer/apply.h"
 #include "consumer/declared.h"
 #include "consumer/poll.h"
+#include "consumer/rebuild.h"
 #include "consumer/retry.h"
 
 #include <assert.h>
@@ -50,6 +51,7 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
         .applier = *applier,
         .limit = env->batch < FIRST_LIMIT ? env->batch : FIRST_LIMIT,
         .saved_at = consumer_time(env),
+        .replay_through = CHECKPOINT_NONE,
     };
     checkpoints_init(&c->stored, env->partitions);
     checkpoints_init(&c->reached, env->partitions);
@@ -67,6 +69,7 @@ void consumer_free(struct consumer *c)
     mem_free(c->units);
     mem_free(c->entries);
     mem_free(c->skipping);
+    buffer_free(&c->swept);
     undelivered_keys_free(&c->held);
     undelivered_keys_free(&c->newly);
     skips_free(&c->skips);
@@ -119,6 +122,10 @@ static enum status take_position(struct consumer *c, struct diag *diag)
     copy_positions(&c->reached, &c->stored);
     c->row.state = lock.state;
     c->row.halt_reason = lock.halt_reason;
+    c->row.epoch = lock.epoch;
+    c->replay_through = lock.replay_through;
+    c->incomplete = lock.incomplete;
+    buffer_clear(&c->swept);
     copy_positions(&c->before, &c->stored);
     c->retries = (struct consumer_retries){.any = lock.undelivered};
     c->conflicts = 0;
@@ -209,6 +216,24 @@ static enum status check_again(struct consumer *c, struct diag *diag)
     return status;
 }
 
+enum status consumer_open(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    enum status status = db_begin(env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = registry_read(env->db, env->catalog, &c->name, &c->row, diag);
+    if (status == STATUS_OK && !c->row.exists)
+        status = diag_set(diag, STATUS_REFUSED,
+                          "%s '%s' is declared, but no host has run it yet",
+                          c->name.type, c->name.name);
+    if (status == STATUS_OK)
+        status = take_position(c, diag);
+    db_rollback(env->db);
+    return status;
+}
+
 enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
     enum consumer_state state = c->row.state;
@@ -253,7 +278,7 @@ bool consumer_is_behind(const struct consumer *c, int64_t mark)
     for (int p = 0; is_running(c) && p < c->reached.partitions; p++)
         if (c->reached.position[p] < mark && !c->held.blocked[p])
             return true;
-    return false;
+    return is_running(c) && rebuild_is_read(c);
 }
 
 bool consumer_awaits_retry(const struct consumer *c)
@@ -337,6 +362,12 @@ enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
             return status;
     }
     c->retries.yields = false;
+    if (rebuild_is_read(c)) {
+        *worked = true;
+        return rebuild_finish(c, diag);
+    }
+    if (c->replay_through != CHECKPOINT_NONE && c->replay_through < mark)
+        mark = c->replay_through;
     status = poll_page(c, mark, &poll, &found, diag);
     if (status != STATUS_OK)
         return status;

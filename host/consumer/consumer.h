@@ -57,6 +57,9 @@ struct consumer {
     struct checkpoints reached; /* stored, or further over empty stretches */
     struct checkpoints before;  /* stored, before the newest batch */
     int64_t saved_at;           /* consumer_time of the last save */
+    int64_t replay_through;     /* a rebuild replays so far, or NONE */
+    bool incomplete;            /* went past history that was missing */
+    struct buffer swept;        /* key that the end of a replay has come to */
 
     /* the batch in hand; memory is reused */
     struct event_page page;
@@ -107,6 +110,11 @@ void consumer_declare(struct consumer *consumer,
  * and reads where it stands. One transaction. */
 enum status consumer_start(struct consumer *consumer,
                            struct diag *diag) MUST_CHECK;
+
+/** For a verb: reads the row and where the consumer stands, and changes
+ * nothing. REFUSED when no host has run it yet. */
+enum status consumer_open(struct consumer *consumer,
+                          struct diag *diag) MUST_CHECK;
 
 /** Reads state and checkpoints again, after another owner moved them or a
  * connection was lost. */

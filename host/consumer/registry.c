@@ -246,3 +246,14 @@ enum status registry_fingerprint_rebuild(struct db *db,
     fingerprint_rebuild(registry_fingerprint(row), declared, text);
     return set_fingerprint(db, catalog, row, text, diag);
 }
+
+enum status registry_rebuilt(struct db *db, const struct catalog *catalog,
+                             const struct consumer_row *row, int64_t epoch,
+                             int64_t now_us, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(row->id), db_integer(epoch),
+                                      db_timestamp(now_us)};
+
+    return db_queue(db, catalog_sql(catalog, SQL_CONSUMER_REBUILT), params, 3,
+                    1, -1, diag);
+}

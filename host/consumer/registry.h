@@ -103,6 +103,12 @@ enum status registry_fingerprint_rebuild(struct db *db,
                                          const struct fingerprint *declared,
                                          struct diag *diag) MUST_CHECK;
 
+/** Queues that the consumer was reset for a rebuild: it runs, under the new
+ * epoch. */
+enum status registry_rebuilt(struct db *db, const struct catalog *catalog,
+                             const struct consumer_row *row, int64_t epoch,
+                             int64_t now_us, struct diag *diag) MUST_CHECK;
+
 /** Queues the change of state and reason. */
 enum status registry_set_state(struct db *db, const struct catalog *catalog,
                                const struct consumer_row *row,

@@ -39,6 +39,8 @@ static const char is_declared[] =
     "is declared by the scripts, and the next start of a host would subscribe "
     "it again: pause it first, or give --force";
 
+static const char no_rebuild[] = "is not about to be rebuilt";
+
 static const struct transition table[OPERATOR_VERBS][SITUATIONS] = {
     [OPERATOR_PAUSE] =
         {
@@ -98,6 +100,24 @@ static const struct transition table[OPERATOR_VERBS][SITUATIONS] = {
             [APPLY_ERROR] = REFUSED(is_declared),
             [DECLARATION_CHANGED] = REFUSED(is_declared),
             [REBUILDING] = REFUSED(is_declared),
+        },
+    [OPERATOR_REBUILD] =
+        {
+            [RUNS] = TO(CONSUMER_REBUILDING),
+            [PAUSED] = TO(CONSUMER_REBUILDING),
+            [MISSING_HISTORY] = TO(CONSUMER_REBUILDING),
+            [APPLY_ERROR] = TO(CONSUMER_REBUILDING),
+            [DECLARATION_CHANGED] = TO(CONSUMER_REBUILDING),
+            [REBUILDING] = NONE("is being rebuilt already"),
+        },
+    [OPERATOR_REBUILD_CANCEL] =
+        {
+            [RUNS] = NONE(no_rebuild),
+            [PAUSED] = NONE(no_rebuild),
+            [MISSING_HISTORY] = NONE(no_rebuild),
+            [APPLY_ERROR] = NONE(no_rebuild),
+            [DECLARATION_CHANGED] = NONE(no_rebuild),
+            [REBUILDING] = TO(CONSUMER_RUNNING),
         },
     [OPERATOR_UNSUBSCRIBE_FORCE] =
         {

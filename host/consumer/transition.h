@@ -16,6 +16,8 @@ enum operator_verb {
     OPERATOR_RESUME_PAST,
     OPERATOR_UNSUBSCRIBE,       /* while a script declares it */
     OPERATOR_UNSUBSCRIBE_FORCE, /* by force, or when no script declares it */
+    OPERATOR_REBUILD,
+    OPERATOR_REBUILD_CANCEL, /* before its progress was reset */
     OPERATOR_VERBS,
 };
 

@@ -75,6 +75,9 @@ struct handler_ops {
     enum status (*on_error)(void *code, const struct handler_call *call,
                             int failures, const struct failure *failure,
                             enum error_policy *policy, struct failure *refused);
+    /** Runs the declared `reset` (ctx); call->message is of no topic. */
+    enum status (*reset)(void *code, const struct handler_call *call,
+                         struct failure *failure, struct diag *diag);
     /** Forgets every slot; lets the other side collect garbage. */
     void (*batch_end)(void *code);
 };

@@ -15,6 +15,7 @@
 struct slot {
     struct text key;
     bool stored;         /* the table has it, as of the start of the batch */
+    bool stale;          /* ... from before the rebuild: it counts as absent */
     struct uuid read_id; /* message_id that was read */
     struct text json;    /* the state that was read */
     struct db_value *fields; /* the fields that were read */
@@ -36,8 +37,8 @@ struct projection {
     /* the batch in hand */
     const struct unit *units;
     size_t nunits;
-    bool replaying;
-    struct map keys; /* key -> slot number */
+    int64_t replay_epoch; /* 0: no replay */
+    struct map keys;      /* key -> slot number */
     struct slot *slots;
     size_t nslots, slots_capacity;
     size_t *unit_slot; /* slot number of each unit */
@@ -82,16 +83,28 @@ static enum status slot_stored(void *arg, size_t index, struct db_rows *row,
     return STATUS_OK;
 }
 
+/* What an older rebuild, or none, has made counts as absent in a replay. One
+ * written past the projection has no epoch, and is what it is. */
+static void slot_epoch(void *arg, size_t index, int64_t epoch)
+{
+    struct projection *p = arg;
+    struct slot *slot = &p->slots[index];
+
+    slot->stale = slot->stored && epoch < p->replay_epoch;
+    slot->present = slot->stored && !slot->stale;
+}
+
 static enum status projection_begin(void *self, struct db *db,
                                     const struct unit *units, size_t count,
-                                    bool replaying, struct diag *diag)
+                                    int64_t replay_epoch, struct diag *diag)
 {
     struct projection *p = self;
     struct text *keys;
+    enum status status;
 
     p->units = units;
     p->nunits = count;
-    p->replaying = replaying;
+    p->replay_epoch = replay_epoch;
     p->nslots = 0;
     map_clear(&p->keys);
     arena_reset(&p->arena);
@@ -107,8 +120,12 @@ static enum status projection_begin(void *self, struct db *db,
     keys = arena_alloc(&p->arena, p->nslots * sizeof(*keys) + 1);
     for (size_t i = 0; i < p->nslots; i++)
         keys[i] = p->slots[i].key;
-    return db_lookup(db, &p->table.lookup, keys, p->nslots, slot_stored, p,
-                     diag);
+    status = db_lookup(db, &p->table.lookup, keys, p->nslots, slot_stored, p,
+                       diag);
+    if (status == STATUS_OK && replay_epoch > 0)
+        status = read_model_table_epochs(&p->table, db, keys, p->nslots,
+                                         slot_epoch, p, diag);
+    return status;
 }
 
 /* --- apply: one unit, in memory ----------------------------------------------
@@ -124,7 +141,7 @@ static struct handler_call call_of(const struct projection *p, size_t unit)
         .key = u->key,
         .partition = u->partition,
         .attempt = u->attempt,
-        .replaying = p->replaying,
+        .replaying = p->replay_epoch > 0,
         .sql = p->sql,
     };
 }
@@ -164,7 +181,7 @@ static bool rebuild_slot(struct projection *p, struct slot *slot)
     struct diag diag;
 
     slot->filled = slot->dirty = false;
-    slot->present = slot->stored;
+    slot->present = slot->stored && !slot->stale;
     /* turn the chain round: oldest first */
     for (size_t unit = slot->last_unit; unit != NO_UNIT;) {
         size_t before = p->unit_prev[unit];
@@ -227,6 +244,8 @@ static enum status slot_row(struct projection *p, size_t number,
     *row = (struct read_model_row){
         .key = slot->key,
         .read_id = slot->read_id,
+        .epoch = p->replay_epoch,
+        .made_anew = slot->stale,
     };
     if (!slot->present)
         return STATUS_OK;
@@ -315,6 +334,75 @@ static enum status projection_on_error(void *self, const struct unit *unit,
                                     policy, refused);
 }
 
+/* --- rebuild ---------------------------------------------------------------
+ */
+
+static enum status row_found(void *arg, size_t index, struct db_rows *row,
+                             struct diag *diag)
+{
+    struct read_model_row *rows = arg;
+
+    (void)diag;
+    rows[index].found = true;
+    rows[index].read_id = db_get_uuid(row, 0);
+    return STATUS_OK;
+}
+
+/* Deletes those of the keys that are stored, and the epochs of all. */
+static enum status delete_keys(struct projection *p, struct db *db,
+                               const struct text *keys, size_t count,
+                               struct diag *diag)
+{
+    struct read_model_row *rows = arena_alloc_zero(&p->arena,
+                                                   count * sizeof(*rows) + 1);
+    enum status status = db_lookup(db, &p->table.lookup, keys, count, row_found,
+                                   rows, diag);
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        rows[i].key = keys[i];
+        if (rows[i].found)
+            rows[found++] = rows[i];
+    }
+    if (status == STATUS_OK)
+        status = read_model_table_write(&p->table, db, READ_MODEL_DELETE, rows,
+                                        found, &p->arena, diag);
+    if (status == STATUS_OK)
+        status = read_model_table_forget(&p->table, db, keys, count, diag);
+    return status;
+}
+
+static enum status projection_sweep(void *self, struct db *db, int64_t epoch,
+                                    size_t limit, struct buffer *after,
+                                    bool *more, struct diag *diag)
+{
+    struct projection *p = self;
+    struct text *keys;
+    size_t count;
+    enum status status;
+
+    arena_reset(&p->arena);
+    keys = arena_alloc(&p->arena, limit * sizeof(*keys));
+    status = read_model_table_stale(&p->table, db, epoch, buffer_text(after),
+                                    keys, limit, &count, &p->arena, diag);
+    *more = status == STATUS_OK && count > 0;
+    if (!*more)
+        return status;
+    status = delete_keys(p, db, keys, count, diag);
+    buffer_clear(after);
+    buffer_append_text(after, keys[count - 1]);
+    return status;
+}
+
+static enum status projection_remove(void *self, struct db *db, struct text key,
+                                     struct diag *diag)
+{
+    struct projection *p = self;
+
+    arena_reset(&p->arena);
+    return delete_keys(p, db, &key, 1, diag);
+}
+
 static const char *projection_where(void *self, int64_t tag)
 {
     (void)self;
@@ -336,6 +424,8 @@ static const struct applier_ops projection_ops = {
     .begin = projection_begin,
     .apply = projection_apply,
     .finish = projection_finish,
+    .sweep = projection_sweep,
+    .remove = projection_remove,
     .on_error = projection_on_error,
     .where = projection_where,
     .end = projection_end,

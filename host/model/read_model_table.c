@@ -81,6 +81,8 @@ void read_model_table_init(struct read_model_table *table,
     c[1] = (struct db_column){"read_model_key", DB_TEXT, DB_KEY};
     c[2] = (struct db_column){"epoch", DB_INT64, DB_SET};
     table->epochs_delete = catalog_sql(catalog, SQL_EPOCHS_DELETE);
+    table->epochs_read = catalog_sql(catalog, SQL_EPOCHS_READ);
+    table->epochs_stale = catalog_sql(catalog, SQL_EPOCHS_STALE);
 }
 
 void read_model_table_free(struct read_model_table *table)
@@ -283,6 +285,31 @@ static enum status write_epochs(const struct read_model_table *table,
     return db_queue_bulk(db, DB_UPSERT, &table->epoch, values, count, 0, diag);
 }
 
+enum status read_model_table_forget(const struct read_model_table *table,
+                                    struct db *db, const struct text *keys,
+                                    size_t count, struct diag *diag)
+{
+    const struct db_value params[] = {db_text_value(table->projection),
+                                      db_texts(keys, count)};
+
+    return db_queue(db, table->epochs_delete, params, 2, DB_ANY_ROWS, 0, diag);
+}
+
+/* Those that counted as absent and were made anew belong to this rebuild. */
+static enum status write_anew(const struct read_model_table *table,
+                              struct db *db, const struct read_model_row *rows,
+                              size_t count, struct arena *arena,
+                              struct diag *diag)
+{
+    struct read_model_row *anew = arena_alloc(arena, count * sizeof(*anew));
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].made_anew)
+            anew[n++] = rows[i];
+    return n > 0 ? write_epochs(table, db, anew, n, arena, diag) : STATUS_OK;
+}
+
 static enum status delete_epochs(const struct read_model_table *table,
                                  struct db *db,
                                  const struct read_model_row *rows,
@@ -290,13 +317,10 @@ static enum status delete_epochs(const struct read_model_table *table,
                                  struct diag *diag)
 {
     struct text *keys = arena_alloc(arena, count * sizeof(*keys));
-    struct db_value params[2];
 
     for (size_t i = 0; i < count; i++)
         keys[i] = rows[i].key;
-    params[0] = db_text_value(table->projection);
-    params[1] = db_texts(keys, count);
-    return db_queue(db, table->epochs_delete, params, 2, DB_ANY_ROWS, 0, diag);
+    return read_model_table_forget(table, db, keys, count, diag);
 }
 
 static enum status write_removed(const struct read_model_table *table,
@@ -333,7 +357,10 @@ enum status read_model_table_write(struct read_model_table *table,
     case READ_MODEL_DELETE:
         return write_removed(table, db, rows, count, arena, diag);
     case READ_MODEL_UPDATE:
-        return write_updates(table, db, rows, count, arena, diag);
+        status = write_updates(table, db, rows, count, arena, diag);
+        return status == STATUS_OK
+                   ? write_anew(table, db, rows, count, arena, diag)
+                   : status;
     case READ_MODEL_INSERT:
         break;
     }
@@ -342,5 +369,52 @@ enum status read_model_table_write(struct read_model_table *table,
                            diag);
     if (status == STATUS_OK)
         status = write_epochs(table, db, rows, count, arena, diag);
+    return status;
+}
+
+/* --- epochs ----------------------------------------------------------- */
+
+enum status read_model_table_epochs(const struct read_model_table *table,
+                                    struct db *db, const struct text *keys,
+                                    size_t count, read_model_epoch_fn fn,
+                                    void *arg, struct diag *diag)
+{
+    const struct db_value params[] = {db_text_value(table->projection),
+                                      db_texts(keys, count)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(db, table->epochs_read, params, 2, &rows,
+                                  diag);
+
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more)
+        fn(arg, (size_t)db_get_int64(rows, 0), db_get_int64(rows, 1));
+    db_rows_close(rows);
+    return status;
+}
+
+enum status read_model_table_stale(const struct read_model_table *table,
+                                   struct db *db, int64_t epoch,
+                                   struct text after, struct text *keys,
+                                   size_t limit, size_t *count,
+                                   struct arena *arena, struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_text_value(table->projection), db_integer(epoch),
+        db_text_value(after.data != NULL ? after : TEXT_LITERAL("")),
+        db_integer((int64_t)limit)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(db, table->epochs_stale, params, 4, &rows,
+                                  diag);
+
+    *count = 0;
+    if (status != STATUS_OK)
+        return status;
+    while (*count < limit &&
+           (status = db_next(rows, &more, diag)) == STATUS_OK && more)
+        keys[(*count)++] = arena_copy(arena, db_get_text(rows, 0));
+    db_rows_close(rows);
     return status;
 }

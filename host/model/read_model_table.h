@@ -26,6 +26,8 @@ struct read_model_table {
     struct db_table
         epoch; /* upserted: a row may be left from a dropped table */
     const struct db_sql *epochs_delete;
+    const struct db_sql *epochs_read;
+    const struct db_sql *epochs_stale;
     struct text projection; /* its name */
 };
 
@@ -38,6 +40,8 @@ struct read_model_row {
     struct text state;             /* JSON */
     const struct db_value *fields; /* one per declared field */
     int64_t epoch;                 /* of a read model that is created */
+    bool made_anew;                /* UPDATE: of one that counted as absent */
+    bool found;                    /* for the caller's own use */
 };
 
 /** What a batch does to the table. */
@@ -65,6 +69,30 @@ void read_model_table_take(const struct read_model_table *table,
 uint64_t read_model_table_changed(const struct read_model_table *table,
                                   const struct db_value *before,
                                   const struct db_value *after);
+
+/** Receives the epoch of the key at a place of the list; not called for keys
+ * that have none. */
+typedef void (*read_model_epoch_fn)(void *arg, size_t index, int64_t epoch);
+
+/** Reads under which rebuild read models were made. */
+enum status read_model_table_epochs(const struct read_model_table *table,
+                                    struct db *db, const struct text *keys,
+                                    size_t count, read_model_epoch_fn fn,
+                                    void *arg, struct diag *diag) MUST_CHECK;
+
+/** Keys after `after` whose read models an older epoch has made, in order, up
+ * to `limit`; bytes in `arena`. */
+enum status read_model_table_stale(const struct read_model_table *table,
+                                   struct db *db, int64_t epoch,
+                                   struct text after, struct text *keys,
+                                   size_t limit, size_t *count,
+                                   struct arena *arena,
+                                   struct diag *diag) MUST_CHECK;
+
+/** Queues the delete of the epochs of keys. */
+enum status read_model_table_forget(const struct read_model_table *table,
+                                    struct db *db, const struct text *keys,
+                                    size_t count, struct diag *diag) MUST_CHECK;
 
 /** Queues the rows; all bytes must live until they are sent. Memory for the
  * parameters comes from `arena`. */

@@ -16,7 +16,7 @@ struct sql_projection {
 
 static enum status sql_projection_begin(void *self, struct db *db,
                                         const struct unit *units, size_t count,
-                                        bool replaying, struct diag *diag)
+                                        int64_t replay_epoch, struct diag *diag)
 {
     struct sql_projection *p = self;
 
@@ -24,7 +24,7 @@ static enum status sql_projection_begin(void *self, struct db *db,
     (void)count;
     (void)diag;
     p->units = units;
-    p->replaying = replaying;
+    p->replaying = replay_epoch > 0;
     handler_sql_batch_begin(p->sql, true);
     return STATUS_OK;
 }
@@ -97,6 +97,29 @@ static enum status sql_projection_finish(void *self, struct db *db,
     return handler_sql_send(p->sql, diag);
 }
 
+/* `reset` runs like a handler, of no message. */
+static enum status sql_projection_reset(void *self, struct db *db,
+                                        struct failure *failure,
+                                        struct diag *diag)
+{
+    const struct message none = {.type = TEXT_LITERAL("reset")};
+    struct sql_projection *p = self;
+    const struct handler_call call = {
+        .declaration = p->declaration,
+        .message = &none,
+        .attempt = 1,
+        .replaying = true,
+        .sql = p->sql,
+    };
+    enum status status;
+
+    (void)db;
+    handler_sql_batch_begin(p->sql, true);
+    handler_sql_call_begin(p->sql);
+    status = p->handler.ops->reset(p->handler.code, &call, failure, diag);
+    return status == STATUS_OK ? handler_sql_send(p->sql, diag) : status;
+}
+
 static enum status sql_projection_keys(void *self,
                                        const struct message *message,
                                        applier_key_fn emit, void *arg,
@@ -151,6 +174,7 @@ static const struct applier_ops sql_projection_ops = {
     .begin = sql_projection_begin,
     .apply = sql_projection_apply,
     .finish = sql_projection_finish,
+    .reset = sql_projection_reset,
     .on_error = sql_projection_on_error,
     .where = sql_projection_where,
     .end = sql_projection_end,

@@ -151,6 +151,25 @@ static int method_resume(lua_State *L)
     return push_result(L, status, &result, out, &diag);
 }
 
+/* host:rebuild(consumer, { key, cancel }) -> JSON */
+static int method_rebuild(lua_State *L)
+{
+    struct test_host *host = core_module_host(L, 1);
+    struct buffer *out = core_module_scratch(L);
+    struct rebuild_order order = {.consumer = luaL_checkstring(L, 2)};
+    struct rebuild_report report;
+    struct diag diag;
+
+    luaL_checktype(L, 3, LUA_TTABLE);
+    order.key = string_member(L, 3, "key");
+    order.cancel = flag_member(L, 3, "cancel");
+    order.restart = flag_member(L, 3, "restart");
+    if (rebuild_run(&host->app, &order, &report, &diag) != STATUS_OK)
+        return luaL_error(L, "%s", diag.message);
+    operate_json_rebuild(out, &order, &report);
+    return push_text(L, out);
+}
+
 /* host:unsubscribe(consumer, { source, force }) -> JSON */
 static int method_unsubscribe(lua_State *L)
 {
@@ -233,6 +252,7 @@ static int method_delete(lua_State *L)
 static const luaL_Reg methods[] = {
     {"pause", method_pause},
     {"resume", method_resume},
+    {"rebuild", method_rebuild},
     {"unsubscribe", method_unsubscribe},
     {"dead_letters", method_dead_letters},
     {"retry", method_retry},

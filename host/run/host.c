@@ -2,17 +2,12 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "consumer/consumer.h"
-#include "model/projection.h"
-#include "model/sql_projection.h"
+#include "consumer/rebuild.h"
 #include "run/backoff.h"
+#include "run/declared_consumer.h"
 #include "topic/high_water_mark.h"
 
 #include <time.h>
-
-/* A transaction's payloads together, about: memory stays bounded whatever
- * the size of messages. */
-#define BATCH_BYTES (8 << 20)
 
 /* How often in a row a run to idle meets a lost connection or a conflict
  * before it gives up. */
@@ -35,10 +30,7 @@
 
 /* One declared consumer and the model that applies for it. */
 struct worker {
-    const struct declaration *declaration;
-    struct projection *projection; /* one of the two */
-    struct sql_projection *sql_projection;
-    struct consumer consumer;
+    struct declared_consumer declared;
     struct diag trouble; /* of its last step */
     bool stuck;          /* and that does not pass by itself */
     bool stuck_told;
@@ -68,52 +60,10 @@ struct host {
 /* --- open and close
  * ------------------------------------------------------------ */
 
-static void worker_init(struct host *host, struct worker *worker,
-                        const struct declaration *declaration)
-{
-    struct application *app = host->app;
-    const struct handler handler = script_handler(app->script);
-    const struct consumer_name name = {CONSUMER_TYPE_PROJECTION,
-                                       declaration->name};
-    const struct event_filter filter = {
-        .types = declaration->types,
-        .ntypes = declaration->ntypes,
-        .aggregates = declaration->aggregates,
-        .naggregates = declaration->naggregates,
-    };
-    struct applier applier;
-
-    worker->declaration = declaration;
-    if (declaration->kind == DECLARATION_PROJECTION) {
-        worker->projection = projection_new(&(struct projection_options){
-            .declaration = declaration,
-            .handler = handler,
-            .names = &app->settings->names,
-            .catalog = app->catalog,
-            .ids = &app->ids,
-            .clock = &app->clock,
-            .db = app->db,
-        });
-        applier = projection_applier(worker->projection);
-    } else {
-        worker->sql_projection = sql_projection_new(declaration, handler,
-                                                    app->db);
-        applier = sql_projection_applier(worker->sql_projection);
-    }
-    consumer_init(&worker->consumer, &host->env, &name, declaration->source,
-                  &filter, declaration->own_key, &declaration->policy,
-                  &applier);
-    consumer_declare(&worker->consumer, &declaration->fingerprint,
-                     declaration->rebuild_on_change);
-}
-
 static void host_free(struct host *host)
 {
-    for (size_t i = 0; i < host->nworkers; i++) {
-        consumer_free(&host->workers[i].consumer);
-        projection_free(host->workers[i].projection);
-        sql_projection_free(host->workers[i].sql_projection);
-    }
+    for (size_t i = 0; i < host->nworkers; i++)
+        declared_consumer_free(&host->workers[i].declared);
     mem_free(host->workers);
     mem_free(host);
 }
@@ -130,7 +80,7 @@ static enum status check_checkpoints(struct host *host, struct diag *diag)
     if (status == STATUS_OK && host->mark.mark > host->mark.end)
         return STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].consumer;
+        const struct consumer *c = &host->workers[i].declared.consumer;
 
         for (int p = 0; p < c->stored.partitions; p++)
             if (c->stored.position[p] > host->mark.end)
@@ -158,26 +108,15 @@ enum status host_open(struct application *app, struct host **host_out,
     enum status status = STATUS_OK;
 
     host->app = app;
-    host->env = (struct consumer_env){
-        .db = app->db,
-        .catalog = app->catalog,
-        .names = &app->settings->names,
-        .store = app->store,
-        .ids = &app->ids,
-        .clock = &app->clock,
-        .log = &app->log,
-        .partitions = app->settings->partitions,
-        .batch = (size_t)app->settings->batch,
-        .time_limit = app->settings->limit_time_us,
-        .batch_bytes = BATCH_BYTES,
-    };
+    host->env = declared_consumer_env(app);
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
     host->detector.may_repair = app->settings->schema_create;
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
     for (size_t i = 0; i < host->nworkers; i++)
-        worker_init(host, &host->workers[i], &declarations[i]);
+        declared_consumer_init(&host->workers[i].declared, app, &host->env,
+                               &declarations[i]);
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        status = consumer_start(&host->workers[i].consumer, diag);
+        status = consumer_start(&host->workers[i].declared.consumer, diag);
     if (status == STATUS_OK)
         status = check_checkpoints(host, diag);
     if (status != STATUS_OK) {
@@ -193,7 +132,7 @@ static enum status save_all(struct host *host, struct diag *diag)
     enum status first = STATUS_OK;
 
     for (size_t i = 0; i < host->nworkers; i++) {
-        enum status status = consumer_save(&host->workers[i].consumer,
+        enum status status = consumer_save(&host->workers[i].declared.consumer,
                                            first == STATUS_OK ? diag : NULL);
 
         if (first == STATUS_OK)
@@ -218,7 +157,7 @@ static enum status reload_all(struct host *host, struct diag *diag)
     enum status status = STATUS_OK;
 
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        status = consumer_reload(&host->workers[i].consumer, diag);
+        status = consumer_reload(&host->workers[i].declared.consumer, diag);
     return status;
 }
 
@@ -244,19 +183,36 @@ static void tell_fenced(struct host *host, struct worker *worker,
     if (worker->fenced_told_at != 0 &&
         now - worker->fenced_told_at < FENCED_TOLD_US)
         return;
-    log_write(&host->app->log, LOG_WARN,
-              &(struct log_about){.consumer = worker->consumer.name.name},
-              "%s (%lld times since this was last told)", diag->message,
-              (long long)worker->fenced);
+    log_write(
+        &host->app->log, LOG_WARN,
+        &(struct log_about){.consumer = worker->declared.consumer.name.name},
+        "%s (%lld times since this was last told)", diag->message,
+        (long long)worker->fenced);
     worker->fenced = 0;
     worker->fenced_told_at = now;
+}
+
+/* Somebody asked for a rebuild: whoever comes first resets the progress. */
+static enum status reset_if_asked(struct consumer *consumer, bool *worked,
+                                  struct diag *diag)
+{
+    struct rebuild_result result;
+
+    if (consumer->row.state != CONSUMER_REBUILDING)
+        return STATUS_OK;
+    *worked = true;
+    return rebuild_reset(consumer, &result, diag);
 }
 
 static enum status step_worker(struct host *host, struct worker *worker,
                                bool *worked, struct diag *diag)
 {
-    struct consumer *consumer = &worker->consumer;
-    enum status status = consumer_step(consumer, host->mark.mark, worked, diag);
+    struct consumer *consumer = &worker->declared.consumer;
+    enum status status = reset_if_asked(consumer, worked, diag);
+
+    if (status != STATUS_OK || *worked)
+        return status;
+    status = consumer_step(consumer, host->mark.mark, worked, diag);
 
     if (status == STATUS_OK && *worked && host->lose_answer)
         return drop_answer(host, diag);
@@ -302,7 +258,8 @@ static bool mark_can_wait(const struct host *host)
     if (!host->worked || clock_monotonic() - host->marked_at >= MARK_PAUSE_US)
         return false;
     for (size_t i = 0; i < host->nworkers; i++) {
-        if (consumer_is_behind(&host->workers[i].consumer, host->mark.mark))
+        if (consumer_is_behind(&host->workers[i].declared.consumer,
+                               host->mark.mark))
             return true;
     }
     return false;
@@ -345,7 +302,8 @@ static void state_seen(void *arg, const struct consumer_row *row)
     struct states_seen *seen = arg;
 
     for (size_t i = 0; i < seen->host->nworkers; i++) {
-        const struct consumer_row *known = &seen->host->workers[i].consumer.row;
+        const struct consumer_row *known = &seen->host->workers[i]
+                                                .declared.consumer.row;
 
         if (strcmp(known->id, row->id) != 0)
             continue;
@@ -404,10 +362,11 @@ static enum status tell_stuck(struct host *host, struct worker *worker)
 {
     worker->stuck = true;
     if (!worker->stuck_told)
-        log_write(&host->app->log, LOG_ERROR,
-                  &(struct log_about){.consumer = worker->consumer.name.name,
-                                      .topic = worker->consumer.source},
-                  "stands still: %s", worker->trouble.message);
+        log_write(
+            &host->app->log, LOG_ERROR,
+            &(struct log_about){.consumer = worker->declared.consumer.name.name,
+                                .topic = worker->declared.consumer.source},
+            "stands still: %s", worker->trouble.message);
     worker->stuck_told = true;
     return STATUS_OK;
 }
@@ -431,7 +390,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
             continue;
         worker->stuck = false;
         if (worker->reload) {
-            own = consumer_reload(&worker->consumer, &worker->trouble);
+            own = consumer_reload(&worker->declared.consumer, &worker->trouble);
             worker->reload = own != STATUS_OK;
         }
         if (own == STATUS_OK)
@@ -444,13 +403,13 @@ enum status host_step(struct host *host, struct host_progress *progress,
         /* one consumer's trouble is not another's: they all get their turn */
         if (own != STATUS_OK && status == STATUS_OK)
             status = diag_set(
-                diag, own, "%s '%s': %s", worker->consumer.name.type,
-                worker->consumer.name.name, worker->trouble.message);
+                diag, own, "%s '%s': %s", worker->declared.consumer.name.type,
+                worker->declared.consumer.name.name, worker->trouble.message);
     }
     progress->applied = progress->failed = 0;
     for (size_t i = 0; i < host->nworkers; i++) {
-        progress->applied += host->workers[i].consumer.applied;
-        progress->failed += host->workers[i].consumer.failed;
+        progress->applied += host->workers[i].declared.consumer.applied;
+        progress->failed += host->workers[i].declared.consumer.failed;
     }
     host->worked = status == STATUS_OK && any;
     progress->idle = status == STATUS_OK && !any;
@@ -508,7 +467,7 @@ static enum status report_halted(const struct host *host, struct diag *diag)
     size_t halted = 0, changed = 0;
 
     for (size_t i = 0; i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].consumer;
+        const struct consumer *c = &host->workers[i].declared.consumer;
 
         if (c->row.state != CONSUMER_HALTED)
             continue;
@@ -542,7 +501,7 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
     size_t waiting = 0;
 
     for (size_t i = 0; i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].consumer;
+        const struct consumer *c = &host->workers[i].declared.consumer;
 
         if (!consumer_awaits_retry(c))
             continue;
@@ -571,8 +530,8 @@ enum status host_stuck(const struct host *host, struct diag *diag)
         if (worker->stuck)
             return diag_set(
                 diag, worker->trouble.status, "%s '%s' stands still: %s",
-                worker->consumer.name.type, worker->consumer.name.name,
-                worker->trouble.message);
+                worker->declared.consumer.name.type,
+                worker->declared.consumer.name.name, worker->trouble.message);
     }
     return STATUS_OK;
 }
@@ -653,5 +612,5 @@ void host_lose_next_answer(struct host *host)
 void host_forget_last_batch(struct host *host)
 {
     for (size_t i = 0; i < host->nworkers; i++)
-        consumer_forget_last_batch(&host->workers[i].consumer);
+        consumer_forget_last_batch(&host->workers[i].declared.consumer);
 }

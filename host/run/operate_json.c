@@ -60,6 +60,37 @@ void operate_json_result(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+void operate_json_rebuild(struct buffer *out, const struct rebuild_order *order,
+                          const struct rebuild_report *report)
+{
+    bool first = true;
+    bool whole = !order->cancel && order->key == NULL;
+    const struct rebuild_result *result = whole ? &report->reset
+                                                : &report->asked;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "consumer", order->consumer);
+    if (order->key != NULL) {
+        write_string(out, &first, "key", order->key);
+        write_bool(out, &first, "changed", true);
+        write_integer(out, &first, "messages", report->applied);
+        buffer_append_char(out, '}');
+        return;
+    }
+    write_bool(out, &first, "changed", result->changed);
+    write_string(out, &first, "state_before",
+                 consumer_state_word(report->asked.was));
+    write_string(out, &first, "state",
+                 consumer_state_word(result->changed ? CONSUMER_RUNNING
+                                                     : report->asked.was));
+    if (!result->changed)
+        result = &report->asked;
+    write_integer(out, &first, "epoch", result->epoch);
+    if (result->replay_through != CHECKPOINT_NONE)
+        write_integer(out, &first, "replay_through", result->replay_through);
+    buffer_append_char(out, '}');
+}
+
 /* --- letters -------------------------------------------------------------- */
 
 /* Whoever wrote around the host may have stored bytes that are no text: they

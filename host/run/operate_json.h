@@ -7,10 +7,15 @@
 
 #include "base/buffer.h"
 #include "consumer/operate_letters.h"
+#include "run/rebuild_run.h"
 
 /** An object, without a line end. */
 void operate_json_result(struct buffer *out,
                          const struct operate_result *result);
+
+/** What rebuild_run did; an object, without a line end. */
+void operate_json_rebuild(struct buffer *out, const struct rebuild_order *order,
+                          const struct rebuild_report *report);
 
 /** `whole`: with the messages themselves. */
 void operate_json_letters(struct buffer *out, const struct letters *letters,

@@ -346,6 +346,24 @@ static enum status handler_apply(void *self, const struct handler_call *call,
     return handler_run(self, ENTRY_APPLY, &job, diag);
 }
 
+static int enter_reset(lua_State *L)
+{
+    struct handler_job *job = lua_touserdata(L, 1);
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->reset);
+    ctx_push(job->code, L);
+    lua_call(L, 1, 0);
+    return 0;
+}
+
+static enum status handler_reset(void *self, const struct handler_call *call,
+                                 struct failure *failure, struct diag *diag)
+{
+    struct handler_job job = {.call = call, .failure = failure};
+
+    return handler_run(self, ENTRY_RESET, &job, diag);
+}
+
 /* --- encode -----------------------------------------------------------------
  */
 
@@ -500,6 +518,7 @@ const struct handler_ops handler_call_ops = {
     .apply = handler_apply,
     .state_encode = handler_state_encode,
     .on_error = handler_on_error,
+    .reset = handler_reset,
     .batch_end = handler_batch_end,
 };
 
@@ -513,6 +532,7 @@ static int prepare(lua_State *L)
         [ENTRY_APPLY] = enter_apply,
         [ENTRY_ENCODE] = enter_encode,
         [ENTRY_ON_ERROR] = enter_on_error,
+        [ENTRY_RESET] = enter_reset,
     };
     struct handler_code *code = lua_touserdata(L, 1);
 

@@ -29,7 +29,7 @@ struct handler_code {
     int64_t payload;
 
     /* registry references, made once */
-    int entries[7]; /* C functions of handler_call.c */
+    int entries[8]; /* C functions of handler_call.c */
     int event_metatable;
     int *contexts;     /* ctx of each declaration */
     int slots;         /* states of the batch by slot + 1 */

@@ -71,6 +71,8 @@ static int subject_of(const struct handler_job *job, enum handler_entry entry)
         return handler_run_code(job)->key;
     if (entry == ENTRY_INITIAL)
         return handler_run_code(job)->initial;
+    if (entry == ENTRY_RESET)
+        return handler_run_code(job)->reset;
     if (entry == ENTRY_ON_ERROR)
         return handler_run_code(job)->on_error;
     at = map_get(&job->code->types[d->index], job->call->message->type);

@@ -16,10 +16,11 @@ enum handler_entry {
     ENTRY_APPLY,
     ENTRY_ENCODE,
     ENTRY_ON_ERROR,
+    ENTRY_RESET,
     ENTRY_COUNT
 };
 
-_Static_assert(ENTRY_COUNT == 7, "handler_code.entries has one for each");
+_Static_assert(ENTRY_COUNT == 8, "handler_code.entries has one for each");
 
 /** What one protected call works on. */
 struct handler_job {

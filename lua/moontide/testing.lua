@@ -243,6 +243,12 @@ function Host:resume(consumer, options)
   return answer(self.core:resume(consumer, options or {}))
 end
 
+--- rebuild(consumer[, { key, cancel, restart }]): resets its progress, or makes one read
+-- model anew; the next run replays.
+function Host:rebuild(consumer, options)
+  return answer(self.core:rebuild(consumer, options or {}))
+end
+
 --- unsubscribe(consumer[, { source, force }])
 function Host:unsubscribe(consumer, options)
   return answer(self.core:unsubscribe(consumer, options or {}))

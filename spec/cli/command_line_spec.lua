@@ -187,8 +187,19 @@ describe("a new application", function()
     assert.same({}, status.problems)
   end)
 
+  it("says that a message waits for another attempt, and ends with 75", function()
+    folder:shell [[sed -i 's/order.paid = true/error "no payment"/' handlers/orders.lua]]
+    local code, _, err = fill()
+    assert.equal(75, code)
+    assert.matches("messages of projection 'orders' wait for another attempt, the next one in %d+%.%d s", err)
+    folder:shell [[sed -i 's/error "no payment"/order.paid = true/' handlers/orders.lua]]
+    assert.equal(0, (folder:run("dead-letters", "retry", "--all"))) -- need not wait
+    assert.equal(0, (folder:run("run", "--until-idle")))
+  end)
+
   it("says what halted it, in which line, and goes on once that is mended", function()
     folder:shell [[sed -i 's/order.paid = true/error "no payment"/' handlers/orders.lua]]
+    folder:shell [[sed -i 's/^return {/return { retry = { attempts = 1 },/' moontide.conf.lua]]
     local code, _, err = fill()
     assert.equal(1, code)
     assert.matches("orders", err)

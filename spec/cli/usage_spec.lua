@@ -1,6 +1,6 @@
 local application = require "spec.support.application"
 
-local VERBS = { "new", "check", "schema", "run", "append", "events", "read", "status", "pause", "resume",
+local VERBS = { "new", "check", "schema", "run", "append", "events", "read", "status", "pause", "resume", "rebuild",
   "dead-letters", "unsubscribe", "test", "console", "completion", "help" }
 local GLOBAL_OPTIONS = { "--config", "--database", "--json", "--quiet", "--no-color", "--help", "--version" }
 
@@ -59,6 +59,7 @@ describe("the command line", function()
         events = { "--topic T", "--aggregate ID", "--type T", "--after P", "--limit N", "--follow" },
         read = { "--where F=V", "--order F", "--limit N" }, status = { "--watch" },
         resume = { "--past", "--every-key", "--accept" }, unsubscribe = { "--source TOPIC", "--force" },
+        rebuild = { "--key K", "--cancel", "--restart", "--wait" },
         ["dead-letters"] = { "--consumer NAME", "--type T", "--key K", "--error TEXT", "--status S", "--older-than AGE",
           "--newer-than AGE", "--all", "--limit N" },
       } do
@@ -141,6 +142,8 @@ describe("the command line", function()
       mistake({ "dead-letters", "--newer-than", "0s" }, "--newer-than")
       mistake({ "dead-letters", "retry", "7", "--all" }, "--all")
       mistake({ "resume", "x", "--every-key" }, "--every-key", "--past")
+      mistake({ "rebuild", "x", "--cancel", "--wait" }, "--cancel")
+      mistake({ "rebuild", "x", "--key", "K", "--wait" }, "--key")
       mistake({ "resume", "x", "--past", "--accept" }, "--past", "--accept")
     end)
 

@@ -9,7 +9,7 @@ local process = require "spec.support.process"
 local function handlers(poison)
   return kit.LEDGER .. ([[
     return {
-      moontide.sql_projection "notes" { tables = "sql/ledger.sql", on = {
+      moontide.sql_projection "notes" { tables = "sql/ledger.sql", reset = function() end, on = {
         ["spec.Put"] = function(event, ctx)
           ledger("notes", event, ctx)
           if event.payload.bad then %s end
@@ -45,6 +45,8 @@ local VERBS = {
   ["resume"] = function(host, name) return host:resume(name) end,
   ["resume --accept"] = function(host, name) return host:resume(name, { accept = true }) end,
   ["resume --past"] = function(host, name) return host:resume(name, { past = true }) end,
+  ["rebuild"] = function(host, name) return host:rebuild(name) end,
+  ["rebuild --cancel"] = function(host, name) return host:rebuild(name, { cancel = true }) end,
   ["unsubscribe"] = function(host, name) return host:unsubscribe(name) end,
   ["unsubscribe --force"] = function(host, name) return host:unsubscribe(name, { force = true }) end,
 }
@@ -125,6 +127,7 @@ dialect.each(function(database)
     local function check(state, verb, wanted)
       local what = ("%s when %s"):format(verb, state)
       set_state("notes", state)
+      rig:query "UPDATE CONSUMER_CHECKPOINTS SET position = 1, replay_through = NULL" -- as before a rebuild
       rig.host:advance "1h"
       local before = rows()
       local good, result = pcall(VERBS[verb], rig.host, "notes")

@@ -3,7 +3,8 @@
 -- until the transaction ends, in the order of partitions. The consumer's row is
 -- locked, too: what is not would be given as it was before the wait for a lock.
 -- ?1 consumer id  ?2 source
-SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
+SELECT k.partition_no, k.position, k.replay_through, k.incomplete_through,
+       c.state, c.halt_reason, c.epoch,
        EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
                 WHERE consumer_id = ?1::text::uuid AND source_name = ?2::text),
        EXISTS (SELECT 1 FROM ${consumer_skipped_messages_table}

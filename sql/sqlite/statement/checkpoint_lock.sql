@@ -2,7 +2,8 @@
 -- consumer and whether it has undelivered or skipped messages there. The
 -- transaction holds the writer's lock already.
 -- ?1 consumer id  ?2 source
-SELECT k.partition_no, k.position, c.state, c.halt_reason, c.epoch,
+SELECT k.partition_no, k.position, k.replay_through, k.incomplete_through,
+       c.state, c.halt_reason, c.epoch,
        EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
                 WHERE consumer_id = ?1 AND source_name = ?2),
        EXISTS (SELECT 1 FROM ${consumer_skipped_messages_table}

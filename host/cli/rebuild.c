@@ -1,0 +1,122 @@
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+#include "run/operate_json.h"
+#include "run/rebuild_run.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+/* How often --wait looks how far the replay has come. */
+#define LOOK_EVERY_US (CLOCK_SECOND / 5)
+
+static void print_sentence(struct buffer *out,
+                           const struct rebuild_order *order,
+                           const struct rebuild_report *report)
+{
+    buffer_printf(out, "projection '%s' ", order->consumer);
+    if (order->key != NULL)
+        buffer_printf(out, "has made '%s' anew from %" PRId64 " %s\n",
+                      order->key, report->applied,
+                      report->applied == 1 ? "message" : "messages");
+    else if (order->cancel && report->asked.changed)
+        buffer_append_string(out, "is not rebuilt; it runs on as it was\n");
+    else if (order->cancel || !report->reset.changed)
+        buffer_printf(out, "%s: nothing changed\n", report->asked.unchanged);
+    else if (report->reset.replay_through == CHECKPOINT_NONE)
+        buffer_printf(out,
+                      "had read nothing: there is nothing to replay (epoch "
+                      "%" PRId64 ")\n",
+                      report->reset.epoch);
+    else
+        buffer_printf(out,
+                      "is reset and replays up to position %" PRId64
+                      " (epoch %" PRId64 "); a running host does it\n",
+                      report->reset.replay_through, report->reset.epoch);
+}
+
+static void print_report(struct cli *cli, const struct rebuild_order *order,
+                         const struct rebuild_report *report)
+{
+    struct buffer out = BUFFER_EMPTY;
+    struct buffer line = BUFFER_EMPTY;
+
+    if (cli->json) {
+        operate_json_rebuild(&out, order, report);
+        buffer_append_char(&out, '\n');
+    } else if (!cli->quiet) {
+        print_sentence(&line, order, report);
+        output_safe(&out, buffer_text(&line));
+    }
+    fwrite(buffer_text(&out).data, 1, out.len, cli->out);
+    buffer_free(&line);
+    buffer_free(&out);
+}
+
+/* Looks until the replay is over. A signal ends the looking, not the replay. */
+static enum status wait_for_end(struct cli *cli, struct application *app,
+                                const char *consumer, struct diag *diag)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_EVERY_US * 1000};
+    const volatile sig_atomic_t *stop = stop_on_signals();
+    struct rebuild_progress now = {.replaying = true};
+    struct progress shown;
+    enum status status = STATUS_OK;
+
+    progress_start(&shown, cli, "positions");
+    while (status == STATUS_OK && !*stop) {
+        status = rebuild_progress_read(app, consumer, &now, diag);
+        if (status == STATUS_CONFLICT)
+            status = STATUS_OK;
+        if (!now.replaying && now.state != CONSUMER_REBUILDING)
+            break;
+        if (status == STATUS_OK &&
+            (now.state == CONSUMER_HALTED || now.state == CONSUMER_PAUSED))
+            status = diag_set(diag, STATUS_FAILED,
+                              "projection '%s' is %s and replays no further; "
+                              "`moontide status %s` says why",
+                              consumer, consumer_state_word(now.state),
+                              consumer);
+        progress_part(&shown, now.done, now.through);
+        nanosleep(&pause, NULL);
+    }
+    progress_end(&shown);
+    if (status != STATUS_OK || !*stop)
+        return status;
+    return diag_set(diag, STATUS_BUSY,
+                    "stopped waiting at position %" PRId64 " of %" PRId64
+                    "; the replay goes on in the hosts",
+                    now.done, now.through);
+}
+
+enum status cli_rebuild(struct cli *cli, struct diag *diag)
+{
+    const struct rebuild_order order = {
+        .consumer = cli->args[0],
+        .key = cli_value(cli, "key"),
+        .cancel = cli_given(cli, "cancel"),
+        .restart = cli_given(cli, "restart"),
+    };
+    bool wait = cli_given(cli, "wait");
+    struct application app;
+    struct rebuild_report report;
+    enum status status;
+
+    if (order.cancel && (order.key != NULL || wait || order.restart))
+        return diag_set(diag, STATUS_USAGE, "--cancel goes with no other");
+    if (order.key != NULL && (wait || order.restart))
+        return diag_set(diag, STATUS_USAGE,
+                        "--key is done at once: there is nothing to wait for "
+                        "or to restart");
+    status = cli_open(cli, APPLICATION_ROWS | APPLICATION_SCRIPTS, &app, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = rebuild_run(&app, &order, &report, diag);
+    if (status == STATUS_OK)
+        print_report(cli, &order, &report);
+    if (status == STATUS_OK && wait)
+        status = wait_for_end(cli, &app, order.consumer, diag);
+    application_close(&app);
+    return status;
+}

@@ -1,0 +1,453 @@
+#include "consumer/rebuild.h"
+
+#include "base/hash.h"
+#include "consumer/apply.h"
+#include "consumer/transition.h"
+
+/* Read models that one transaction deletes at most at the end of a replay. */
+#define SWEEP_LIMIT 1000
+
+/* Rows of the consumer, locked; what they say goes to `lock` and `highest`,
+ * the position that some partition has reached. */
+static enum status lock_rows(struct consumer *c, struct checkpoints *stored,
+                             struct checkpoint_lock *lock, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+
+    return checkpoint_lock(env->db, env->catalog, c->row.id, c->source, stored,
+                           lock, diag);
+}
+
+static void fill_result(struct rebuild_result *result,
+                        const struct checkpoint_lock *lock)
+{
+    *result = (struct rebuild_result){
+        .was = lock->state,
+        .reason = lock->halt_reason,
+        .epoch = lock->epoch,
+        .replay_through = lock->replay_through,
+    };
+}
+
+typedef enum status (*locked_fn)(struct consumer *c,
+                                 const struct checkpoints *stored,
+                                 const struct checkpoint_lock *lock,
+                                 struct rebuild_result *result,
+                                 struct diag *diag);
+
+/* One transaction that locks the rows, does what `fn` says and commits. */
+static enum status locked(struct consumer *c, locked_fn fn,
+                          struct rebuild_result *result, struct diag *diag)
+{
+    struct checkpoint_lock lock = {.epoch = 0};
+    struct checkpoints stored;
+    enum status status = db_begin(c->env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    checkpoints_init(&stored, c->stored.partitions);
+    status = lock_rows(c, &stored, &lock, diag);
+    if (status == STATUS_OK) {
+        fill_result(result, &lock);
+        status = fn(c, &stored, &lock, result, diag);
+    }
+    if (status == STATUS_OK && result->changed)
+        status = db_commit(c->env->db, NULL, diag);
+    else
+        db_rollback(c->env->db);
+    if (status != STATUS_OK)
+        db_rollback(c->env->db);
+    checkpoints_free(&stored);
+    return status;
+}
+
+static enum status set_state(struct consumer *c, enum consumer_state state,
+                             struct diag *diag)
+{
+    return registry_set_state(c->env->db, c->env->catalog, &c->row, state,
+                              HALT_NONE, clock_now(c->env->clock), diag);
+}
+
+/* Does what the table of transitions says; true when it changes something. */
+static enum status move(struct consumer *c, const struct checkpoint_lock *lock,
+                        enum operator_verb verb, struct rebuild_result *result,
+                        struct diag *diag)
+{
+    const struct transition *t = transition_find(verb, lock->state,
+                                                 lock->halt_reason);
+
+    result->changed = t->kind == TRANSITION_TO;
+    result->unchanged = t->text;
+    return result->changed ? set_state(c, t->state, diag) : STATUS_OK;
+}
+
+static enum status ask(struct consumer *c, const struct checkpoints *stored,
+                       const struct checkpoint_lock *lock,
+                       struct rebuild_result *result, struct diag *diag)
+{
+    (void)stored;
+    /* a repeat must not throw away what a long replay has done */
+    if (lock->replay_through != CHECKPOINT_NONE &&
+        (lock->state == CONSUMER_RUNNING || lock->state == CONSUMER_PAUSED)) {
+        result->unchanged = "is being rebuilt already, and replays; --restart "
+                            "begins again";
+        return STATUS_OK;
+    }
+    return move(c, lock, OPERATOR_REBUILD, result, diag);
+}
+
+static enum status ask_again(struct consumer *c,
+                             const struct checkpoints *stored,
+                             const struct checkpoint_lock *lock,
+                             struct rebuild_result *result, struct diag *diag)
+{
+    (void)stored;
+    return move(c, lock, OPERATOR_REBUILD, result, diag);
+}
+
+enum status rebuild_ask(struct consumer *c, bool restart,
+                        struct rebuild_result *result, struct diag *diag)
+{
+    return locked(c, restart ? ask_again : ask, result, diag);
+}
+
+static enum status cancel(struct consumer *c, const struct checkpoints *stored,
+                          const struct checkpoint_lock *lock,
+                          struct rebuild_result *result, struct diag *diag)
+{
+    (void)stored;
+    if (lock->state == CONSUMER_REBUILDING ||
+        lock->replay_through == CHECKPOINT_NONE)
+        return move(c, lock, OPERATOR_REBUILD_CANCEL, result, diag);
+    return diag_set(diag, STATUS_REFUSED,
+                    "the rebuild of %s '%s' has begun to replay, and its old "
+                    "read models are being replaced: let it come to its end, "
+                    "or `moontide pause %s` to stop it where it is",
+                    c->name.type, c->name.name, c->name.name);
+}
+
+enum status rebuild_cancel(struct consumer *c, struct rebuild_result *result,
+                           struct diag *diag)
+{
+    return locked(c, cancel, result, diag);
+}
+
+/* --- the reset ------------------------------------------------------------ */
+
+/* As far as any partition was read, or a replay under way has to go. */
+static int64_t end_of_replay(const struct checkpoints *stored,
+                             const struct checkpoint_lock *lock)
+{
+    int64_t end = lock->replay_through;
+
+    for (int p = 0; p < stored->partitions; p++)
+        if (stored->position[p] > end)
+            end = stored->position[p];
+    return end;
+}
+
+static enum status empty(struct consumer *c, struct diag *diag)
+{
+    struct failure failure;
+    enum status status;
+    int64_t tag = -1;
+
+    if (c->applier.ops->reset == NULL)
+        return STATUS_OK;
+    status = c->applier.ops->reset(c->applier.self, c->env->db, &failure, diag);
+    if (status == STATUS_FAILED)
+        return diag_set(diag, STATUS_FAILED, "the reset of '%s' failed: %s",
+                        c->name.name, failure.reason);
+    if (status == STATUS_OK)
+        status = db_flush(c->env->db, &tag, diag);
+    if (applier_is_fault(status)) {
+        const char *where = tag >= 0
+                                ? c->applier.ops->where(c->applier.self, tag)
+                                : "";
+
+        failure_set(&failure, false, "sql", "%s%s%s", where,
+                    where[0] != '\0' ? ": " : "", diag->message);
+        return diag_set(diag, STATUS_FAILED, "the reset of '%s' failed: %s",
+                        c->name.name, failure.reason);
+    }
+    return status;
+}
+
+static enum status clear(struct consumer *c, enum sql_statement statement,
+                         struct diag *diag)
+{
+    const struct db_value params[] = {db_string(c->row.id),
+                                      db_string(c->source)};
+
+    return db_queue(c->env->db, catalog_sql(c->env->catalog, statement), params,
+                    2, DB_ANY_ROWS, -1, diag);
+}
+
+static enum status reset(struct consumer *c, const struct checkpoints *stored,
+                         const struct checkpoint_lock *lock,
+                         struct rebuild_result *result, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    int64_t end = end_of_replay(stored, lock);
+    int64_t epoch = lock->epoch + 1;
+    enum status status;
+
+    if (lock->state != CONSUMER_REBUILDING)
+        return STATUS_OK;
+    result->changed = true;
+    result->epoch = epoch;
+    result->replay_through = end;
+    /* what it was derived with is compared and replaced under the lock */
+    status = registry_read(env->db, env->catalog, &c->name, &c->row, diag);
+    if (status == STATUS_OK)
+        status = empty(c, diag);
+    if (status == STATUS_OK)
+        status = clear(c, SQL_SKIPPED_CLEAR, diag);
+    if (status == STATUS_OK)
+        status = clear(c, SQL_UNDELIVERED_CLEAR, diag);
+    if (status == STATUS_OK)
+        status = checkpoint_reset(env->db, env->catalog, c->row.id, c->source,
+                                  epoch, end, diag);
+    if (status == STATUS_OK)
+        status = registry_rebuilt(env->db, env->catalog, &c->row, epoch,
+                                  clock_now(env->clock), diag);
+    if (status == STATUS_OK && c->declared != NULL)
+        status = registry_fingerprint_rebuild(env->db, env->catalog, &c->row,
+                                              c->declared, diag);
+    return status;
+}
+
+enum status rebuild_reset(struct consumer *c, struct rebuild_result *result,
+                          struct diag *diag)
+{
+    enum status status = locked(c, reset, result, diag);
+
+    c->applier.ops->end(c->applier.self);
+    if (status == STATUS_OK)
+        status = consumer_reload(c, diag);
+    return status;
+}
+
+/* --- the end of a replay -------------------------------------------------- */
+
+bool rebuild_is_read(const struct consumer *c)
+{
+    if (c->replay_through == CHECKPOINT_NONE)
+        return false;
+    for (int p = 0; p < c->reached.partitions; p++)
+        if (c->reached.position[p] < c->replay_through)
+            return false;
+    return true;
+}
+
+static enum status sweep(struct consumer *c, bool *more, struct diag *diag)
+{
+    *more = false;
+    /* what was derived from history that is gone cannot be made anew */
+    if (c->applier.ops->sweep == NULL || c->incomplete)
+        return STATUS_OK;
+    return c->applier.ops->sweep(c->applier.self, c->env->db, c->row.epoch,
+                                 SWEEP_LIMIT, &c->swept, more, diag);
+}
+
+enum status rebuild_finish(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct checkpoint_lock lock = {.epoch = 0};
+    bool run, more = false;
+    enum status status = consumer_save(c, diag);
+
+    if (status != STATUS_OK || c->row.state != CONSUMER_RUNNING)
+        return status;
+    status = apply_begin(c, &run, &lock, diag);
+    if (status != STATUS_OK || !run)
+        return status;
+    status = sweep(c, &more, diag);
+    if (status == STATUS_OK && !more)
+        status = checkpoint_replayed(env->db, env->catalog, c->row.id,
+                                     c->source, diag);
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    c->applier.ops->end(c->applier.self);
+    if (status != STATUS_OK) {
+        db_rollback(env->db);
+        return status;
+    }
+    if (more)
+        return STATUS_OK;
+    c->replay_through = CHECKPOINT_NONE;
+    buffer_clear(&c->swept);
+    log_write(env->log, LOG_INFO,
+              &(struct log_about){.consumer = c->name.name, .topic = c->source},
+              "rebuilt, epoch %lld", (long long)c->row.epoch);
+    return STATUS_OK;
+}
+
+/* --- one key -------------------------------------------------------------- */
+
+struct key_search {
+    struct consumer *consumer;
+    const struct message *message;
+    struct text key;
+    int partition;
+};
+
+static void take_key(void *arg, struct text key)
+{
+    const struct key_search *search = arg;
+
+    if (text_equal(key, search->key))
+        apply_unit_add(search->consumer, &(struct unit){
+                                             .message = search->message,
+                                             .key = search->key,
+                                             .partition = search->partition,
+                                             .attempt = 1,
+                                         });
+}
+
+/* The messages of the page that have the key, less what is skipped. */
+static enum status key_units(struct consumer *c, struct text key, int partition,
+                             struct failure *failure, struct diag *diag)
+{
+    struct key_search search = {c, NULL, key, partition};
+
+    c->nunits = 0;
+    for (size_t i = 0; i < c->page.count; i++) {
+        enum status status;
+
+        search.message = &c->page.messages[i];
+        if (skips_hold(&c->skips, search.message->position, TEXT_NONE) ||
+            skips_hold(&c->skips, search.message->position, key))
+            continue;
+        if (!c->own_key) {
+            take_key(&search, search.message->key);
+            continue;
+        }
+        status = c->applier.ops->keys(c->applier.self, search.message, take_key,
+                                      &search, failure);
+        if (status == STATUS_FAILED)
+            return diag_set(diag, STATUS_FAILED,
+                            "the keys of the message at position %lld cannot "
+                            "be told: %s",
+                            (long long)search.message->position,
+                            failure->reason);
+        if (status != STATUS_OK)
+            return diag_set(diag, status, "%s", failure->reason);
+    }
+    return STATUS_OK;
+}
+
+static enum status key_apply(struct consumer *c, struct failure *failure,
+                             struct diag *diag)
+{
+    const struct applier_ops *ops = c->applier.ops;
+    void *self = c->applier.self;
+    size_t unit = 0;
+    enum status status = ops->begin(self, c->env->db, c->units, c->nunits, 0,
+                                    diag);
+
+    for (; status == STATUS_OK && unit < c->nunits; unit++) {
+        enum apply_verdict verdict = APPLY_DONE;
+
+        status = ops->apply(self, c->env->db, unit, &verdict, failure, diag);
+        if (status != STATUS_OK || verdict == APPLY_DONE)
+            continue;
+        status = diag_set(diag, STATUS_FAILED,
+                          "the message at position %lld cannot be applied: %s",
+                          (long long)c->units[unit].message->position,
+                          failure->reason);
+        break;
+    }
+    if (status == STATUS_OK)
+        status = ops->finish(self, c->env->db, failure, diag);
+    if (status == STATUS_OK)
+        status = db_flush(c->env->db, NULL, diag);
+    ops->end(self);
+    return status;
+}
+
+static enum status key_pages(struct consumer *c, struct text key,
+                             int64_t *applied, struct failure *failure,
+                             struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct event_filter filter = c->filter;
+    int partition = hash_partition(key, env->partitions);
+    struct event_range range = {
+        .after = 0,
+        .upto = c->stored.position[partition],
+        .limit = env->batch,
+        .byte_limit = env->batch_bytes,
+    };
+    enum status status = STATUS_OK;
+
+    if (!c->own_key)
+        filter.aggregate_id = key;
+    while (status == STATUS_OK && range.after < range.upto) {
+        status = event_page_read(env->store, env->db, &filter, &range, &c->page,
+                                 diag);
+        if (status == STATUS_OK)
+            status = key_units(c, key, partition, failure, diag);
+        if (status == STATUS_OK && c->nunits > 0)
+            status = key_apply(c, failure, diag);
+        *applied += (int64_t)c->nunits;
+        range.after = c->page.through;
+    }
+    return status;
+}
+
+static enum status key_within(struct consumer *c,
+                              const struct checkpoint_lock *lock,
+                              struct text key, int64_t *applied,
+                              struct failure *failure, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    const struct db_value params[] = {db_string(c->row.id),
+                                      db_string(c->source), db_text_value(key)};
+    enum status status;
+
+    if (lock->replay_through != CHECKPOINT_NONE)
+        return diag_set(diag, STATUS_REFUSED,
+                        "%s '%s' is being rebuilt as a whole: its keys come "
+                        "with that",
+                        c->name.type, c->name.name);
+    status = skips_read(env->db, env->catalog, c->row.id, c->source, 0,
+                        INT64_MAX, &c->skips, diag);
+    if (status == STATUS_OK)
+        status = db_queue(env->db,
+                          catalog_sql(env->catalog, SQL_UNDELIVERED_CLEAR_KEY),
+                          params, 3, DB_ANY_ROWS, -1, diag);
+    if (status == STATUS_OK)
+        status = c->applier.ops->remove(c->applier.self, env->db, key, diag);
+    if (status == STATUS_OK)
+        status = db_flush(env->db, NULL, diag);
+    if (status == STATUS_OK)
+        status = key_pages(c, key, applied, failure, diag);
+    return status;
+}
+
+enum status rebuild_key(struct consumer *c, struct text key, int64_t *applied,
+                        struct failure *failure, struct diag *diag)
+{
+    struct checkpoint_lock lock = {.epoch = 0};
+    enum status status;
+
+    *applied = 0;
+    if (c->applier.ops->remove == NULL)
+        return diag_set(diag, STATUS_REFUSED,
+                        "'%s' keeps no state per key: only the whole of it "
+                        "can be rebuilt",
+                        c->name.name);
+    status = db_begin(c->env->db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = lock_rows(c, &c->stored, &lock, diag);
+    if (status == STATUS_OK)
+        status = key_within(c, &lock, key, applied, failure, diag);
+    if (status == STATUS_OK)
+        status = db_commit(c->env->db, NULL, diag);
+    if (status != STATUS_OK)
+        db_rollback(c->env->db);
+    c->applier.ops->end(c->applier.self);
+    return status;
+}

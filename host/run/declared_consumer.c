@@ -1,0 +1,100 @@
+#include "run/declared_consumer.h"
+
+#include "base/memory.h"
+#include "model/projection.h"
+#include "model/sql_projection.h"
+
+/* A transaction's payloads together, about: memory stays bounded whatever
+ * the size of messages. */
+#define BATCH_BYTES (8 << 20)
+
+struct consumer_env declared_consumer_env(const struct application *app)
+{
+    return (struct consumer_env){
+        .db = app->db,
+        .catalog = app->catalog,
+        .names = &app->settings->names,
+        .store = app->store,
+        .ids = (struct uuid_source *)&app->ids,
+        .clock = &app->clock,
+        .log = &app->log,
+        .partitions = app->settings->partitions,
+        .batch = (size_t)app->settings->batch,
+        .time_limit = app->settings->limit_time_us,
+        .batch_bytes = BATCH_BYTES,
+    };
+}
+
+void declared_consumer_init(struct declared_consumer *declared,
+                            struct application *app,
+                            const struct consumer_env *env,
+                            const struct declaration *declaration)
+{
+    const struct handler handler = script_handler(app->script);
+    const struct consumer_name name = {CONSUMER_TYPE_PROJECTION,
+                                       declaration->name};
+    const struct event_filter filter = {
+        .types = declaration->types,
+        .ntypes = declaration->ntypes,
+        .aggregates = declaration->aggregates,
+        .naggregates = declaration->naggregates,
+    };
+    struct applier applier;
+
+    *declared = (struct declared_consumer){.declaration = declaration};
+    if (declaration->kind == DECLARATION_PROJECTION) {
+        declared->projection = projection_new(&(struct projection_options){
+            .declaration = declaration,
+            .handler = handler,
+            .names = &app->settings->names,
+            .catalog = app->catalog,
+            .ids = &app->ids,
+            .clock = &app->clock,
+            .db = app->db,
+        });
+        applier = projection_applier(declared->projection);
+    } else {
+        declared->sql_projection = sql_projection_new(declaration, handler,
+                                                      app->db);
+        applier = sql_projection_applier(declared->sql_projection);
+    }
+    consumer_init(&declared->consumer, env, &name, declaration->source, &filter,
+                  declaration->own_key, &declaration->policy, &applier);
+    consumer_declare(&declared->consumer, &declaration->fingerprint,
+                     declaration->rebuild_on_change);
+}
+
+void declared_consumer_free(struct declared_consumer *declared)
+{
+    consumer_free(&declared->consumer);
+    projection_free(declared->projection);
+    sql_projection_free(declared->sql_projection);
+}
+
+enum status declared_consumer_find(const struct application *app,
+                                   const char *name,
+                                   const struct declaration **declaration,
+                                   struct diag *diag)
+{
+    size_t count;
+    const struct declaration *list = script_declarations(app->script, &count);
+    const char **names;
+    const char *near;
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) {
+            *declaration = &list[i];
+            return STATUS_OK;
+        }
+    names = mem_alloc((count + 1) * sizeof(*names));
+    for (size_t i = 0; i < count; i++)
+        names[i] = list[i].name;
+    names[count] = NULL;
+    near = text_nearest(name, names);
+    mem_free(names);
+    return diag_set(diag, STATUS_USAGE,
+                    "no consumer is called '%.200s'%s%s%s; moontide status "
+                    "lists them",
+                    name, near != NULL ? "; did you mean '" : "",
+                    near != NULL ? near : "", near != NULL ? "'?" : "");
+}

@@ -1,0 +1,109 @@
+#include "run/rebuild_run.h"
+
+#include "run/declared_consumer.h"
+
+/* How long a rebuild that met another transaction is tried again. */
+#define TRY_FOR_US (10 * CLOCK_SECOND)
+
+static enum status check(const struct declaration *declaration,
+                         const struct rebuild_order *order, struct diag *diag)
+{
+    bool sql = declaration->kind == DECLARATION_SQL_PROJECTION;
+
+    if (order->cancel)
+        return STATUS_OK;
+    if (sql && order->key != NULL)
+        return diag_set(diag, STATUS_REFUSED,
+                        "sql_projection '%s' keeps no state per key: only the "
+                        "whole of it can be rebuilt",
+                        declaration->name);
+    if (sql && !declaration->resettable)
+        return diag_set(diag, STATUS_REFUSED,
+                        "sql_projection '%s' (%s:%d) has no reset: give it "
+                        "reset = function(ctx) ... end, which empties its "
+                        "tables, so that a rebuild can fill them anew",
+                        declaration->name, declaration->file,
+                        declaration->line);
+    return STATUS_OK;
+}
+
+static enum status run_once(struct consumer *c,
+                            const struct rebuild_order *order,
+                            struct rebuild_report *report, struct diag *diag)
+{
+    struct failure failure;
+    enum status status;
+
+    *report = (struct rebuild_report){.applied = 0};
+    if (order->cancel)
+        return rebuild_cancel(c, &report->asked, diag);
+    if (order->key != NULL)
+        return rebuild_key(c, text_of(order->key), &report->applied, &failure,
+                           diag);
+    status = rebuild_ask(c, order->restart, &report->asked, diag);
+    if (status == STATUS_OK &&
+        (report->asked.changed || report->asked.was == CONSUMER_REBUILDING))
+        status = rebuild_reset(c, &report->reset, diag);
+    return status;
+}
+
+enum status rebuild_run(struct application *app,
+                        const struct rebuild_order *order,
+                        struct rebuild_report *report, struct diag *diag)
+{
+    const struct consumer_env env = declared_consumer_env(app);
+    const struct declaration *declaration;
+    struct declared_consumer declared;
+    int64_t end = clock_monotonic() + TRY_FOR_US;
+    enum status status = declared_consumer_find(app, order->consumer,
+                                                &declaration, diag);
+
+    if (status == STATUS_OK)
+        status = check(declaration, order, diag);
+    if (status != STATUS_OK)
+        return status;
+    declared_consumer_init(&declared, app, &env, declaration);
+    status = consumer_open(&declared.consumer, diag);
+    while (status == STATUS_OK) {
+        status = run_once(&declared.consumer, order, report, diag);
+        if (status != STATUS_CONFLICT || clock_monotonic() >= end)
+            break;
+        status = STATUS_OK;
+    }
+    declared_consumer_free(&declared);
+    return status;
+}
+
+enum status rebuild_progress_read(struct application *app, const char *consumer,
+                                  struct rebuild_progress *progress,
+                                  struct diag *diag)
+{
+    const struct consumer_env env = declared_consumer_env(app);
+    const struct declaration *declaration;
+    struct declared_consumer declared;
+    const struct consumer *c = &declared.consumer;
+    enum status status = declared_consumer_find(app, consumer, &declaration,
+                                                diag);
+
+    *progress = (struct rebuild_progress){.done = 0};
+    if (status != STATUS_OK)
+        return status;
+    declared_consumer_init(&declared, app, &env, declaration);
+    status = consumer_open(&declared.consumer, diag);
+    if (status == STATUS_OK) {
+        int64_t lowest = INT64_MAX;
+
+        for (int p = 0; p < c->stored.partitions; p++)
+            if (c->stored.position[p] < lowest)
+                lowest = c->stored.position[p];
+        *progress = (struct rebuild_progress){
+            .replaying = c->replay_through != CHECKPOINT_NONE,
+            .state = c->row.state,
+            .done = lowest > 0 ? lowest : 0,
+            .through = c->replay_through,
+            .since_us = c->row.state_since,
+        };
+    }
+    declared_consumer_free(&declared);
+    return status;
+}
