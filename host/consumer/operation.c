@@ -2,8 +2,9 @@
 
 #include "base/clock.h"
 
-/* How long a verb that met another transaction is tried again. */
-#define TRY_FOR_US (10 * CLOCK_SECOND)
+/* How long a verb that met another transaction is tried again: a batch of slow
+ * handlers may be in hand. */
+#define TRY_FOR_US (30 * CLOCK_SECOND)
 
 #define NAMES_MAX 128 /* consumers named in a suggestion */
 
@@ -181,8 +182,12 @@ static enum status run_once(struct operation *op, const char *consumer,
         status = find_and_lock(op, consumer, diag);
     if (status == STATUS_OK)
         status = fn(op, arg, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         status = db_commit(db, NULL, diag);
+        if (status == STATUS_LOST)
+            (void)diag_wrap(diag, "it is not known whether this was done, and "
+                                  "doing it again is safe");
+    }
     if (status != STATUS_OK)
         db_rollback(db);
     return status;

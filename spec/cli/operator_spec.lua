@@ -4,6 +4,7 @@ local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
 local kit = require "spec.support.kit"
 local process = require "spec.support.process"
+local proxy = require "spec.support.proxy"
 
 local PARTITIONS = 12
 
@@ -394,6 +395,43 @@ dialect.each(function(database)
 end)
 
 dialect.servers(function(database)
+  describe("an operator's verb whose answer is lost", function()
+    local world = set_up(database)
+
+    after_each(function() world.stop() end)
+
+    it("says that doing it again is safe, and is done once then", function()
+      world.start(BAD, 'on_error = "dead_letter", retry = { attempts = 1 },')
+      world.append { { "A", '{"bad":true}' }, { "B", '{"bad":true}' }, { "C", '{"bad":true}' }, { "D" } }
+      world.app:ok("run", "--until-idle")
+      -- what doing it again changes, and the verb
+      local cuts = {
+        before = { { 1, "dead-letters", "delete", "1" }, { 1, "dead-letters", "retry", "3" },
+          { true, "pause", "notes" } },
+        after = { { 0, "dead-letters", "delete", "2" }, { 0, "dead-letters", "retry", "3" },
+          { false, "pause", "notes" } },
+      }
+      for cut, verbs in pairs(cuts) do
+        world.app:ok("resume", "notes")
+        world.value "UPDATE CONSUMER_UNDELIVERED_MESSAGES SET status = 'DEAD_LETTER', failure_count = 1"
+        for _, case in ipairs(verbs) do
+          local wanted, words = case[1], { unpack(case, 2) }
+          local proxied = proxy.start(world.app, { cut = cut })
+          local text = world.app:fails(69, "--database", proxied.url, unpack(words))
+          assert.is_true(proxied:has_cut())
+          assert.matches("doing it again is safe", text, 1, true)
+          local again = world.app:json(unpack(words))
+          local done = again.deleted or again.retried
+          if words[1] == "pause" then done = again.changed end
+          assert.equal(wanted, done, cut .. " " .. table.concat(words, " "))
+        end
+      end
+      assert.equal("2", world.value "SELECT count(*) FROM CONSUMER_SKIPPED_MESSAGES")
+      assert.equal("1", world.value(STATUSES))
+      assert.equal("PAUSED", world.state())
+    end)
+  end)
+
   describe("a batch that waits for an operator's transaction", function()
     local world = set_up(database)
 
