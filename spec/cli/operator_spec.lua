@@ -56,7 +56,7 @@ local function set_up(database)
 
   --- until_value(sql, wanted, host)
   function world.until_value(sql, wanted, host)
-    process.wait_until(function() return world.value(sql) == wanted end, 30, function()
+    process.wait_until(function() return world.value(sql) == wanted end, 90, function()
       return ("%s = %s, not %s\n%s"):format(sql, wanted, world.value(sql), host:err())
     end)
   end
