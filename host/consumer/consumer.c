@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "consumer/apply.h"
 #include "consumer/declared.h"
+#include "consumer/gap.h"
 #include "consumer/poll.h"
 #include "consumer/rebuild.h"
 #include "consumer/retry.h"
@@ -340,10 +341,12 @@ static enum status look(struct consumer *c, bool *worked, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
+enum status consumer_step(struct consumer *c,
+                          const struct high_water_mark *mark, bool *worked,
                           struct diag *diag)
 {
     struct poll poll;
+    int64_t upto = mark->mark;
     int64_t began;
     bool found;
     enum status status;
@@ -366,9 +369,13 @@ enum status consumer_step(struct consumer *c, int64_t mark, bool *worked,
         *worked = true;
         return rebuild_finish(c, diag);
     }
-    if (c->replay_through != CHECKPOINT_NONE && c->replay_through < mark)
-        mark = c->replay_through;
-    status = poll_page(c, mark, &poll, &found, diag);
+    if (gap_is_met(c, mark->start)) {
+        *worked = true;
+        return gap_settle(c, mark->start, diag);
+    }
+    if (c->replay_through != CHECKPOINT_NONE && c->replay_through < upto)
+        upto = c->replay_through;
+    status = poll_page(c, upto, &poll, &found, diag);
     if (status != STATUS_OK)
         return status;
     if (!found) {

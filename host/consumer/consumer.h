@@ -12,6 +12,7 @@
 #include "consumer/skipped.h"
 #include "consumer/undelivered.h"
 #include "topic/event_page.h"
+#include "topic/high_water_mark.h"
 
 /** What all consumers of a process share; borrowed, one thread. */
 struct consumer_env {
@@ -59,6 +60,7 @@ struct consumer {
     int64_t saved_at;           /* consumer_time of the last save */
     int64_t replay_through;     /* a rebuild replays so far, or NONE */
     bool incomplete;            /* went past history that was missing */
+    bool passes_gaps;           /* as declared: goes on behind such a gap */
     struct buffer swept;        /* key that the end of a replay has come to */
 
     /* the batch in hand; memory is reused */
@@ -122,11 +124,14 @@ enum status consumer_reload(struct consumer *consumer,
                             struct diag *diag) MUST_CHECK;
 
 /**
- * Applies at most one batch up to `mark`. *worked is false when there was
+ * Applies at most one batch up to mark->mark. A consumer that stands below
+ * mark->start has missed history: it is halted, or goes on behind the gap and
+ * is marked for that. *worked is false when there was
  * nothing to do (or it is paused or halted). CONFLICT and LOST leave it as
  * before the batch: the caller backs off, or reconnects and reloads.
  */
-enum status consumer_step(struct consumer *consumer, int64_t mark, bool *worked,
+enum status consumer_step(struct consumer *consumer,
+                          const struct high_water_mark *mark, bool *worked,
                           struct diag *diag) MUST_CHECK;
 
 /** Whether messages wait for a retry that is not due yet. */

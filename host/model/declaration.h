@@ -55,6 +55,7 @@ struct declaration {
     size_t ntypes;
     const struct text *aggregates;
     size_t naggregates;
+    bool passes_gaps;       /* on_missing_history = "continue" */
     bool rebuild_on_change; /* on_change = "rebuild" */
     bool own_key;           /* a key function: keys are not the message's own */
     /* of what the declaration does not say itself, the configuration's */

@@ -62,6 +62,7 @@ void declared_consumer_init(struct declared_consumer *declared,
                   declaration->own_key, &declaration->policy, &applier);
     consumer_declare(&declared->consumer, &declaration->fingerprint,
                      declaration->rebuild_on_change);
+    declared->consumer.passes_gaps = declaration->passes_gaps;
 }
 
 void declared_consumer_free(struct declared_consumer *declared)

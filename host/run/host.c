@@ -212,7 +212,7 @@ static enum status step_worker(struct host *host, struct worker *worker,
 
     if (status != STATUS_OK || *worked)
         return status;
-    status = consumer_step(consumer, host->mark.mark, worked, diag);
+    status = consumer_step(consumer, &host->mark, worked, diag);
 
     if (status == STATUS_OK && *worked && host->lose_answer)
         return drop_answer(host, diag);

@@ -358,6 +358,7 @@ static void take_declaration(struct build *b, size_t index)
     d->revision = take_integer(b, b->at, "revision");
     d->types = take_texts(b, "types", &d->ntypes);
     d->aggregates = take_texts(b, "aggregates", &d->naggregates);
+    d->passes_gaps = take_boolean(b, b->at, "passes_gaps");
     d->rebuild_on_change = take_text(b, "on_change").data != NULL;
     take_handlers(b);
     b->code->key = take_function(b, "key");

@@ -1,6 +1,6 @@
 --- Declarations: what projection and sql_projection make of the tables that
 -- scripts give them, checked. A declaration is a table with the fields
---   kind name file line source revision on_change aggregates (list or nil)
+--   kind name file line source revision on_change passes_gaps aggregates (list or nil)
 --   types (sorted) handlers (type -> function) key initial reset (functions or
 --   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
 --   retry (times in microseconds, or nil) on_error (word, function or nil)
@@ -84,7 +84,7 @@ end
 
 -- What each kind takes; the keys of later versions are refused, so that
 -- nothing a script says is silently ignored.
-local COMMON = { "source", "aggregates", "revision", "key", "on", "on_change", "retry", "on_error" }
+local COMMON = { "source", "aggregates", "revision", "key", "on", "on_change", "on_missing_history", "retry", "on_error" }
 local KEYS = {
   projection = { "fields", "initial", "table" },
   sql_projection = { "tables", "reset" },
@@ -263,6 +263,14 @@ local function check_revision(d, revision)
   return revision
 end
 
+local function check_missing_history(d, word)
+  if word ~= nil and word ~= "halt" and word ~= "continue" then
+    fail(d, 'on_missing_history is %s; it is "continue" (behind the gap, marked as incomplete) or "halt"',
+      describe(word))
+  end
+  return word == "continue"
+end
+
 local function check_on_change(d, on_change)
   if on_change ~= nil and on_change ~= "rebuild" then
     fail(d, 'on_change is %s; it is "rebuild" or left out: then a changed declaration halts the projection',
@@ -370,6 +378,7 @@ local function build(d, spec)
   d.aggregates = take_list(d, "aggregates", spec.aggregates)
   d.revision = check_revision(d, spec.revision)
   d.on_change = check_on_change(d, spec.on_change)
+  d.passes_gaps = check_missing_history(d, spec.on_missing_history)
   d.key = take_function(d, spec, "key")
   d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)

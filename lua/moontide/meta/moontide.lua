@@ -119,6 +119,7 @@ function Ctx:now() end
 ---@field aggregates? string[] aggregate types; all when left out
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
+---@field on_missing_history? "halt" | "continue" when its topic no longer holds what it has not read
 ---@field key? fun(event: moontide.Event): moontide.Key, ... the message's own key when left out
 ---@field fields? table<string, moontide.Type> columns of the query table
 ---@field initial? fun(key: string): table
@@ -132,6 +133,7 @@ function Ctx:now() end
 ---@field aggregates? string[]
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
+---@field on_missing_history? "halt" | "continue" when its topic no longer holds what it has not read
 ---@field key? fun(event: moontide.Event): moontide.Key, ...
 ---@field tables? moontide.Sql path of a DDL file, or one per dialect
 ---@field reset? fun(ctx: moontide.Ctx) empties the tables
@@ -192,6 +194,7 @@ function moontide.permanent(message) end
 ---@field metadata? table
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
+---@field on_missing_history? "halt" | "continue" when its topic no longer holds what it has not read
 ---@field occurred_at? string
 ---@field aggregate_type? string
 ---@field aggregate_id? string
