@@ -66,6 +66,7 @@ enum db_can {
     DB_CAN_MANY_HOSTS = 1 << 2, /* several processes write side by side */
     DB_CAN_MERGE = 1 << 3, /* an ordered UNION ALL merges its branches' indexes
                             * and stops at its limit */
+    DB_HOLDS_RESULTS = 1 << 4, /* the rows of a query are in memory at once */
 };
 
 /** Opens a connection. UNAVAILABLE when it cannot be reached, CONFIG for a

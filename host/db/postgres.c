@@ -168,7 +168,8 @@ static enum status now(struct db_session *session, int64_t *now_us,
 
 const struct db_driver db_postgres_driver = {
     .name = "postgres",
-    .can = DB_CAN_SEQUENCE | DB_CAN_MANY_HOSTS | DB_CAN_NOTIFY | DB_CAN_MERGE,
+    .can = DB_CAN_SEQUENCE | DB_CAN_MANY_HOSTS | DB_CAN_NOTIFY | DB_CAN_MERGE |
+           DB_HOLDS_RESULTS,
     .accepts = postgres_connect_accepts,
     .scratch = postgres_scratch,
     .connect = connect_server,

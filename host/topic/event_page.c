@@ -10,6 +10,8 @@
  * only: a long stretch of others never makes one long statement. */
 #define SCAN_WINDOW INT64_C(20000)
 
+#define FIRST_ROWS 8
+
 #define PAGE_PARAMS  8
 #define COUNT_PARAMS 7
 
@@ -243,21 +245,29 @@ struct page_query {
     int64_t upto;
 };
 
-/* Some drivers hold a whole result: after a page whose payloads were too large
- * together, fewer messages are asked for, and more again when they fit. */
-static size_t rows_wanted(const struct event_page *page,
+/* After a page whose payloads were too large together, fewer messages are asked
+ * for, and more again when they fit. Where all that was asked for is in memory
+ * at once, a few are the beginning: nothing is known of their size. */
+static size_t rows_wanted(struct db *db, const struct event_page *page,
                           const struct event_range *range)
 {
-    return page->fits > 0 && page->fits < range->limit ? page->fits
-                                                       : range->limit;
+    size_t fits = page->fits;
+
+    if (fits == 0 && (db_abilities(db) & DB_HOLDS_RESULTS) != 0)
+        fits = FIRST_ROWS;
+    return fits > 0 && fits < range->limit ? fits : range->limit;
 }
 
-static void note_fit(struct event_page *page, bool too_large)
+/* Only a page that was full tells that more may fit. */
+static void note_fit(const struct db *db, struct event_page *page, size_t limit,
+                     bool cut)
 {
-    if (too_large)
+    bool watched = page->fits > 0 || (db_abilities(db) & DB_HOLDS_RESULTS) != 0;
+
+    if (cut && page->count < limit)
         page->fits = page->count;
-    else if (page->fits > 0 && page->fits <= SIZE_MAX / 2)
-        page->fits *= 2;
+    else if (cut && watched && page->fits < 2 * limit)
+        page->fits = 2 * limit;
 }
 
 static enum status prepare_query(struct event_store *store, struct db *db,
@@ -292,7 +302,7 @@ void event_page_announce(struct event_store *store, struct db *db,
     struct page_query query;
 
     assert(filter->npartitions == 0); /* such a list does not live on */
-    ahead.limit = rows_wanted(page, range);
+    ahead.limit = rows_wanted(db, page, range);
     page->announced.limit = 0;
     if (range->upto <= range->after ||
         prepare_query(store, db, filter, &ahead, ahead.limit, &query, NULL) !=
@@ -304,7 +314,7 @@ void event_page_announce(struct event_store *store, struct db *db,
 
 /* What was announced is read as it was announced, though the mark may have
  * moved and the limit have changed since. */
-static struct event_range range_to_read(struct event_page *page,
+static struct event_range range_to_read(struct db *db, struct event_page *page,
                                         const struct event_filter *filter,
                                         const struct event_range *range)
 {
@@ -315,7 +325,7 @@ static struct event_range range_to_read(struct event_page *page,
     if (ahead.limit > 0 && ahead.after == range->after &&
         ahead.upto <= range->upto && filter->npartitions == 0)
         return ahead;
-    own.limit = rows_wanted(page, range);
+    own.limit = rows_wanted(db, page, range);
     return own;
 }
 
@@ -324,7 +334,7 @@ enum status event_page_read(struct event_store *store, struct db *db,
                             const struct event_range *range,
                             struct event_page *page, struct diag *diag)
 {
-    const struct event_range own = range_to_read(page, filter, range);
+    const struct event_range own = range_to_read(db, page, filter, range);
     struct page_query query;
     struct db_rows *rows;
     bool cut = false;
@@ -349,7 +359,7 @@ enum status event_page_read(struct event_store *store, struct db *db,
     db_rows_close(rows);
     if (status != STATUS_OK)
         return status;
-    note_fit(page, cut && page->count < limit);
+    note_fit(db, page, limit, cut);
     page->through = cut ? page->messages[page->count - 1].position : query.upto;
     return STATUS_OK;
 }

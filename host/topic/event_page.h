@@ -34,7 +34,7 @@ struct event_page {
     struct message *messages;
     size_t count;
     size_t capacity;
-    size_t fits; /* messages that the bytes allow, about; 0: any number */
+    size_t fits; /* messages that the bytes allow, about; 0: not known */
     struct event_range announced; /* what comes along; limit 0: nothing */
     /** Every wanted position up to this one is in the page or does not
      * exist: the checkpoint may go here once the page is applied. */

@@ -63,9 +63,8 @@ dialect.each(function(database)
       append(600, "spec.Slow")
       rig:run()
       local slow = sizes()
-      assert.equal(400, slow[1]) -- nothing is known of them yet
-      local small = slow[2]
-      assert.is_true(small < 200, "the second batch had " .. small)
+      local small = slow[#slow - 1]
+      assert.is_true(small < 200, "the last full batch had " .. small)
       rig:query "DELETE FROM moves"
       append(3000, "spec.Fast")
       rig:run()
