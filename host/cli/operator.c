@@ -6,15 +6,19 @@
 
 /* --- opening -------------------------------------------------------------- */
 
-static void take_names(struct operator_session *session)
+static void take_declared(struct operator_session *session)
 {
     size_t count = 0;
     const struct declaration *declarations = script_declarations(
         session->scripts.script, &count);
 
     session->declared = mem_alloc((count + 1) * sizeof(*session->declared));
-    for (size_t i = 0; i < count; i++)
+    session->fingerprints = mem_alloc((count + 1) *
+                                      sizeof(*session->fingerprints));
+    for (size_t i = 0; i < count; i++) {
         session->declared[i] = declarations[i].name;
+        session->fingerprints[i] = &declarations[i].fingerprint;
+    }
     session->declared[count] = NULL;
 }
 
@@ -32,12 +36,13 @@ enum status operator_open(struct cli *cli, unsigned need,
     session->loaded = cli_open(cli, APPLICATION_SCRIPTS, &session->scripts,
                                &ignored) == STATUS_OK;
     if (session->loaded)
-        take_names(session);
+        take_declared(session);
     session->env = (struct operate_env){
         .db = session->app.db,
         .catalog = session->app.catalog,
         .clock = &session->app.clock,
         .declared = session->declared,
+        .fingerprints = session->fingerprints,
     };
     return STATUS_OK;
 }
@@ -48,6 +53,7 @@ void operator_close(struct operator_session *session)
         application_close(&session->scripts);
     application_close(&session->app);
     mem_free(session->declared);
+    mem_free(session->fingerprints);
 }
 
 /* --- telling -------------------------------------------------------------- */

@@ -22,6 +22,10 @@ static void print_result(struct cli *cli, const struct operate_result *result,
                       result->skipped == 1 ? "is" : "are",
                       how->every_key ? "every key" : "its key");
     }
+    if (result->declaration_accepted)
+        buffer_append_string(&sentence,
+                             ", as it is declared now: its read models stay "
+                             "as they are");
     if (result->incomplete_through > 0)
         buffer_printf(&sentence,
                       " behind position %" PRId64

@@ -162,6 +162,40 @@ static enum status accept_gaps(struct operation *op,
     return status;
 }
 
+/* What the scripts declare now, NULL when they do not declare it. */
+static const struct fingerprint *declared_now(const struct operation *op)
+{
+    const struct operate_env *env = op->env;
+
+    for (size_t i = 0; env->declared != NULL && env->declared[i] != NULL; i++)
+        if (strcmp(op->type, CONSUMER_TYPE_PROJECTION) == 0 &&
+            strcmp(env->declared[i], op->name) == 0)
+            return env->fingerprints[i];
+    return NULL;
+}
+
+/* What the read models were derived by is what is declared now, as if nothing
+ * had changed. */
+static enum status accept_declaration(struct operation *op,
+                                      struct operate_result *result,
+                                      struct diag *diag)
+{
+    const struct fingerprint *fingerprint = declared_now(op);
+
+    if (fingerprint == NULL)
+        return diag_set(
+            diag, STATUS_REFUSED,
+            "%s '%s' %s, and --accept takes over what they declare", op->type,
+            op->name,
+            op->env->declared == NULL
+                ? "cannot be compared: the scripts do not load (`moontide "
+                  "check` says why)"
+                : "is not declared by the scripts");
+    result->declaration_accepted = true;
+    return registry_fingerprint_accept(op->env->db, op->env->catalog, &op->row,
+                                       fingerprint, diag);
+}
+
 static enum operator_verb resume_verb(const struct operate_resume *how)
 {
     if (how->past)
@@ -188,6 +222,8 @@ static enum status resume_it(struct operation *op, void *arg, struct diag *diag)
         status = accept_gaps(op, result, diag);
         break;
     case HALT_DECLARATION_CHANGED:
+        status = accept_declaration(op, result, diag);
+        break;
     case HALT_NONE:
         break;
     }

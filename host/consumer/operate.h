@@ -22,6 +22,8 @@ struct operate_env {
     /** Names of the projections that the scripts declare, ended by NULL; NULL
      * when they could not be loaded. */
     const char *const *declared;
+    /** What each of them declares, in the same order. */
+    const struct fingerprint *const *fingerprints;
 };
 
 /** What a verb changed. operate_result_free. */
@@ -39,6 +41,7 @@ struct operate_result {
     int64_t skipped;            /* skips recorded; by unsubscribe: removed */
     int64_t checkpoints;        /* rows removed */
     int64_t incomplete_through; /* the gap that was accepted; 0: none */
+    bool declaration_accepted;  /* taken over as the scripts have it now */
 };
 
 struct operate_resume {

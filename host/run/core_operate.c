@@ -72,27 +72,27 @@ static struct letter_filter filter_at(lua_State *L, int arg,
 
 /* --- running a verb ------------------------------------------------------- */
 
-/* The names the scripts declare, as a userdata on the stack. */
-static const char *const *push_declared(lua_State *L, struct test_host *host)
+/* What the scripts declare lies in userdata on the stack. */
+static struct operate_env push_env(lua_State *L, struct test_host *host)
 {
     size_t count = 0;
     const struct declaration *list = script_declarations(host->app.script,
                                                          &count);
     const char **names = lua_newuserdata(L, (count + 1) * sizeof(*names));
+    const struct fingerprint **fingerprints = lua_newuserdata(
+        L, (count + 1) * sizeof(*fingerprints));
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         names[i] = list[i].name;
+        fingerprints[i] = &list[i].fingerprint;
+    }
     names[count] = NULL;
-    return names;
-}
-
-static struct operate_env push_env(lua_State *L, struct test_host *host)
-{
     return (struct operate_env){
         .db = host->app.db,
         .catalog = host->app.catalog,
         .clock = &host->app.clock,
-        .declared = push_declared(L, host),
+        .declared = names,
+        .fingerprints = fingerprints,
     };
 }
 

@@ -54,6 +54,8 @@ void operate_json_result(struct buffer *out,
     write_integer(out, &first, "undelivered_removed", result->undelivered);
     write_integer(out, &first, "skips", result->skipped);
     write_integer(out, &first, "checkpoints_removed", result->checkpoints);
+    if (result->declaration_accepted)
+        write_bool(out, &first, "declaration_accepted", true);
     if (result->incomplete_through > 0)
         write_integer(out, &first, "incomplete_through",
                       result->incomplete_through);

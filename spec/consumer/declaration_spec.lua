@@ -255,11 +255,48 @@ dialect.each(function(database)
         return select(2, host:err():gsub("halted with DECLARATION_CHANGED", "")) == 2
       end, 20, function() return host:err() end)
       assert.equal(1, status().position)
-      app.db:execute(("UPDATE CONSUMERS SET declaration_fingerprint = '%s', state = NULL, halt_reason = NULL "
-        .. "WHERE consumer_name = 'models'"):format(fingerprint "models"))
+      assert.matches("projection 'models' runs again, as it is declared now", app:ok("resume", "models", "--accept"), 1,
+        true)
       process.wait_until(function() return status().position == 2 end, 20, "the message behind the halt")
       host:signal "TERM"
       assert.equal(0, host:wait(20).code)
+    end)
+
+    it("that changed is taken over by resume --accept only, and then counts as the one that derived", function()
+      append "one"
+      run()
+      declare(PARTS[2], PARTS[3])
+      append "two"
+      app:fails(1, "run", "--until-idle")
+      local before = stored()
+      assert.matches("rebuild it, or go on with what is there by --accept", app:fails(3, "resume", "models"), 1, true)
+      assert.same({ "HALTED", before }, { status().state, stored() })
+      local result = app:json("resume", "models", "--accept")
+      assert.is_true(result.changed)
+      assert.is_true(result.declaration_accepted)
+      assert.same({ "RUNNING", fingerprint "models" }, { status().state, stored() })
+      run()
+      assert.equal("one", read "A") -- what was derived stays
+      assert.equal("two", read "a")
+      local consumer, report = status()
+      assert.same({}, consumer.changed)
+      for _, note in ipairs(report.notes) do assert.not_matches("'models'", note) end
+      assert.is_false(app:json("resume", "models", "--accept").changed)
+      declare()
+      app:fails(1, "run", "--until-idle") -- now the first one is a change
+      assert.same({ "key", "shape", "code" }, status().changed)
+    end)
+
+    it("cannot be taken over while nobody knows what it is", function()
+      run()
+      declare(PARTS[1])
+      app:fails(1, "run", "--until-idle")
+      local before = stored()
+      app:write("handlers/models.lua", "return {")
+      assert.matches("the scripts do not load", app:fails(3, "resume", "models", "--accept"), 1, true)
+      app:write("handlers/models.lua", replaced(MODELS, '"models"', '"renamed"'))
+      assert.matches("is not declared by the scripts", app:fails(3, "resume", "models", "--accept"), 1, true)
+      assert.same({ "HALTED", before }, { status().state, stored() })
     end)
 
     it("leaves a paused consumer paused, and one without history halted for that", function()
