@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <errmsg.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,18 +28,16 @@ static void set_timeout(MYSQL *handle, enum mysql_option option,
 
 static void set_tls(MYSQL *handle, const struct mysql_url *url)
 {
-    my_bool enforce = url->tls != MYSQL_TLS_PREFERRED;
+    my_bool enforce = 1; /* the library knows no "if the server can" */
     my_bool verify = url->tls == MYSQL_TLS_VERIFY_IDENTITY;
 
-    if (url->tls == MYSQL_TLS_DISABLED)
-        return;
     (void)mysql_ssl_set(handle, url->ssl_key, url->ssl_cert, url->ssl_ca, NULL,
                         NULL);
     (void)mysql_options(handle, MYSQL_OPT_SSL_ENFORCE, &enforce);
     (void)mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 }
 
-static void set_options(MYSQL *handle, const struct mysql_url *url)
+static void set_options(MYSQL *handle, const struct mysql_url *url, bool tls)
 {
     my_bool off = 0;
     unsigned no = 0;
@@ -55,38 +54,56 @@ static void set_options(MYSQL *handle, const struct mysql_url *url)
     (void)mysql_optionsv(handle, MYSQL_OPT_CONNECT_ATTR_RESET, NULL);
     (void)mysql_optionsv(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name",
                          "moontide");
-    set_tls(handle, url);
+    if (tls)
+        set_tls(handle, url);
 }
 
 static enum status unreachable(struct db_session *session, struct diag *diag)
 {
     const struct mysql_url *url = &session->url;
-    enum status status = mysql_fault_handle(session, diag);
     const char *at = url->host != NULL     ? url->host
                      : url->socket != NULL ? url->socket
                                            : "its socket";
 
-    if (status == STATUS_LOST) /* there was no connection yet */
-        status = STATUS_UNAVAILABLE;
+    /* whatever the reason is: there was no connection yet */
+    (void)mysql_fault_handle(session, diag);
     if (diag != NULL)
-        diag->status = status;
+        diag->status = STATUS_UNAVAILABLE;
     (void)diag_wrap(diag, "database \"%s\" at %s", url->database, at);
-    return status;
+    return STATUS_UNAVAILABLE;
 }
 
-static enum status reach(struct db_session *session, struct diag *diag)
+/* False: the reason is in the handle, if there is one. */
+static bool connect_once(struct db_session *session, bool tls)
 {
     const struct mysql_url *url = &session->url;
 
     session->handle = mysql_init(NULL);
     if (session->handle == NULL)
+        return false;
+    set_options(session->handle, url, tls);
+    return mysql_real_connect(session->handle, url->host, url->user,
+                              url->password, url->database, url->port,
+                              url->socket, CLIENT_FOUND_ROWS) != NULL;
+}
+
+static enum status reach(struct db_session *session, struct diag *diag)
+{
+    const struct mysql_url *url = &session->url;
+    bool preferred = url->tls == MYSQL_TLS_PREFERRED;
+    /* nobody listens in on a socket */
+    bool tls = preferred ? url->host != NULL : url->tls != MYSQL_TLS_DISABLED;
+    bool connected = connect_once(session, tls);
+
+    if (!connected && session->handle != NULL && tls && preferred &&
+        url->ssl_ca == NULL &&
+        mysql_errno(session->handle) == CR_SSL_CONNECTION_ERROR) {
+        mysql_close(session->handle);
+        connected = connect_once(session, false);
+    }
+    if (session->handle == NULL)
         return diag_set(diag, STATUS_UNAVAILABLE, "out of memory");
-    set_options(session->handle, url);
-    if (mysql_real_connect(session->handle, url->host, url->user, url->password,
-                           url->database, url->port, url->socket,
-                           CLIENT_FOUND_ROWS) == NULL)
-        return unreachable(session, diag);
-    return STATUS_OK;
+    return connected ? STATUS_OK : unreachable(session, diag);
 }
 
 /* --- the session ---------------------------------------------------------- */

@@ -118,6 +118,7 @@ static enum status connection_message(const char *message, enum status status,
                                       const char *what, struct diag *diag)
 {
     struct text text = text_of(message);
+    struct buffer line = BUFFER_EMPTY;
     char clean[DIAG_MESSAGE_SIZE];
 
     /* what follows in further lines is guessing */
@@ -126,7 +127,13 @@ static enum status connection_message(const char *message, enum status status,
     while (text.len > 0 &&
            (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == ' '))
         text.len--;
-    text_clean(text, clean, sizeof(clean));
+    for (size_t i = 0; i < text.len; i++) /* a hint is a line of its own */
+        if (text.data[i] == '\n')
+            buffer_append_string(&line, "; ");
+        else if (text.data[i] != '\t')
+            buffer_append_char(&line, text.data[i]);
+    text_clean(buffer_text(&line), clean, sizeof(clean));
+    buffer_free(&line);
     return diag_set(diag, status, "%s: %s", what, clean);
 }
 

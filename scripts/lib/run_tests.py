@@ -294,7 +294,8 @@ def bank_dialects(log):
 
 
 def other_servers(log, who):
-    """Servers of another copy of the tree, run by `who` (None: as we are)."""
+    """Servers of another copy of the tree, run by `who` (None: as we are), with
+    TLS: every way to reach them is tried."""
     with tempfile.TemporaryDirectory(prefix="moontide-copy-") as folder:
         copy = pathlib.Path(folder)
         shutil.copytree(ROOT / "scripts", copy / "scripts")
@@ -303,18 +304,23 @@ def other_servers(log, who):
             run_by = ["setpriv", "--reuid", who, "--clear-groups", "--"]
             shutil.chown(copy, who)
         servers = [*run_by, copy / "scripts/servers"]
-        outcome = log.succeeds(*servers, "start")
+        outcome = log.succeeds(*servers, "start", "--tls")
         if outcome.failed:
             return outcome
         _, printed = log.run([*servers, "env"])
         urls = dict(re.findall(r"^export (\w+)='(\w+://[^']*)'$", printed,
                                re.MULTILINE))
-        good = (set(urls) == {"POSTGRES_URL", "MARIADB_URL"}
+        paths = dict(re.findall(r"^export (TLS_CA)='(/.*)'$", printed, re.MULTILINE))
+        good = (set(urls) == {"POSTGRES_URL", "MARIADB_URL"} and paths
                 and not set(urls.values()) & set(SERVERS.need().values()))
         outcome += Outcome(good, not good, [] if good else [printed])
         for dialect, url in zip(("postgres", "mysql"), sorted(urls.values(),
                                                               reverse=True)):
             outcome += log.succeeds(*client_of(dialect, url), stdin=os.devnull)
+        if not who:
+            outcome += count_summary(*log.run(
+                ["python3", ROOT / "scripts/lib/connections.py",
+                 ROOT / "build/release/moontide"], env={**urls, **paths}))
         outcome += log.succeeds(*servers, "stop")
         code, _ = log.run([*servers, "env"])
         return outcome + Outcome(code == 1, code != 1,
@@ -463,10 +469,10 @@ def install(log):
 
 
 STEPS = {
-    "servers": servers,
     "build-release": build("release"),
     "build-asan": build("asan"),
     "build-fuzz": build("fuzz"),
+    "servers": servers,
     "ctest-release": c_tests("release"),
     "ctest-asan": c_tests("asan"),
     "check": own_script("scripts/check"),

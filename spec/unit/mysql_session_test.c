@@ -389,7 +389,7 @@ static void what_cannot_be_reached_is_unavailable(void **state)
     assert_null(strstr(f->diag.message, "secret"));
     url_of(f, NULL, "no_such_database", 0, url, sizeof(url));
     options.url = url;
-    assert_int_equal(db_open(&options, &db, &f->diag), STATUS_PERMANENT);
+    assert_int_equal(db_open(&options, &db, &f->diag), STATUS_UNAVAILABLE);
     assert_says(f, "no_such_database");
 }
 
