@@ -9,7 +9,8 @@
   --cut rollback              nothing is cut: PostgreSQL is asked to roll back
                               instead, as it does by itself after an error
   --at REGEX                  the statement (default: COMMIT)
-  --within REGEX              only in a transaction that ran such a statement
+  --like TEXT                 only at the end of a transaction that wrote just
+                              this: an "ends" of a trace
   --nth N                     the how many-th of them (default: the first)
   --random SEED --every N     cuts at random, after N pieces on average
   --delay MS                  holds each piece back, both ways
@@ -35,14 +36,23 @@ import time
 PIECE = 1 << 16
 PATIENCE = 30  # seconds to reach the server
 
+# Statements that change nothing in a table.
+READS = re.compile(r"(SELECT|SET|BEGIN|START|DO|RELEASE)\b", re.IGNORECASE)
+
+
+def written(statements):
+    """What a transaction did but reading, as one text."""
+    heads = {re.sub(r"\s+", " ", text)[:60] for text in statements}
+    return "; ".join(sorted(head for head in heads if not READS.match(head)))
+
 
 class Cut:
     """The one cut at a statement, and whether it has happened."""
 
-    def __init__(self, when, at="^COMMIT$", within=None, nth=1):
+    def __init__(self, when, at="^COMMIT$", like=None, nth=1):
         self.when = when
         self.at = re.compile(at, re.IGNORECASE)
-        self.within = re.compile(within, re.IGNORECASE) if within else None
+        self.like = like
         self.left = nth
         self.done = False
 
@@ -50,7 +60,7 @@ class Cut:
         """Counts the statement; true when it is the one."""
         if self.done or not self.at.search(text):
             return False
-        if self.within and not any(map(self.within.search, since)):
+        if self.like is not None and self.like != written(since):
             return False
         self.left -= 1
         return self.left == 0
@@ -258,8 +268,10 @@ class Connection:
 
     def cuts_before(self, text):
         text = text.strip()
-        self.proxy.trace({"connection": self.number, "turn": self.turns,
-                          "statement": text})
+        event = {"connection": self.number, "turn": self.turns, "statement": text}
+        if text.upper() == "COMMIT":
+            event["ends"] = written(self.since)
+        self.proxy.trace(event)
         cut = self.proxy.cut
         met = (cut is not None and cut.when != "rollback"
                and self.proxy.meets(text, self.since))
@@ -383,7 +395,7 @@ def main():
     parser.add_argument("server", metavar="HOST:PORT")
     parser.add_argument("--cut", choices=("before", "after", "behind", "rollback"))
     parser.add_argument("--at", default="^COMMIT$")
-    parser.add_argument("--within")
+    parser.add_argument("--like")
     parser.add_argument("--nth", type=int, default=1)
     parser.add_argument("--random", type=int, default=0, metavar="SEED")
     parser.add_argument("--every", type=int, default=0)
@@ -391,7 +403,7 @@ def main():
     parser.add_argument("--trace", metavar="FILE")
     options = parser.parse_args()
     host, port = options.server.rsplit(":", 1)
-    cut = options.cut and Cut(options.cut, options.at, options.within, options.nth)
+    cut = options.cut and Cut(options.cut, options.at, options.like, options.nth)
     trace = open(options.trace, "w", encoding="utf-8") if options.trace else None
     proxy = Proxy(options.dialect, (host, int(port)), cut=cut,
                   delay=options.delay / 1000, seed=options.random,

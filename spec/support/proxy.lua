@@ -15,10 +15,10 @@ local Proxy = {}
 Proxy.__index = Proxy
 
 local PORTS = { postgres = 5432, mysql = 3306 }
-local OPTIONS = { "cut", "at", "within", "nth", "delay" }
+local OPTIONS = { "cut", "at", "like", "nth", "delay" }
 
 --- start(app, options): in front of the server of the app's database; `cut`,
--- `at`, `within`, `nth` and `delay` are the options of the program.
+-- `at`, `like`, `nth` and `delay` are the options of the program.
 function proxy.start(app, options)
   local front, host, rest = app.db.url:match "^(%w+://[^/?]-)([^@/?]*)([/?].*)$"
   if not host:find ":%d+$" then host = host .. ":" .. PORTS[app.db.name] end
@@ -39,7 +39,8 @@ function proxy.start(app, options)
 end
 
 --- trace(): what has passed, in order: { connection, turn } when the client
--- asks after an answer, with `statement` for each that it runs, and { cut }.
+-- asks after an answer, with `statement` for each that it runs and `ends` where
+-- that is a COMMIT: what was written; and { cut }.
 function Proxy:trace()
   local events = {}
   for line in (process.read_file(self.trace_file) or ""):gmatch "[^\n]+\n" do
