@@ -10,7 +10,7 @@
  * only: a long stretch of others never makes one long statement. */
 #define SCAN_WINDOW INT64_C(20000)
 
-#define FIRST_ROWS 8
+#define FIRST_ROWS 16
 
 #define PAGE_PARAMS  8
 #define COUNT_PARAMS 7

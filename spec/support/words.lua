@@ -298,6 +298,21 @@ function mysql.text_of_bytes(_, digits)
   return ("x'%s'"):format(digits)
 end
 
+-- settings: a query of a script for what its session is set to, as `value`.
+
+sqlite.settings = "SELECT 'its pragmas are out of reach' AS value"
+
+postgres.settings = [[
+SELECT concat_ws(' ', current_user, current_schema(), current_setting('search_path'), current_setting('TimeZone'),
+  current_setting('transaction_isolation'), current_setting('default_transaction_isolation'),
+  current_setting('lock_timeout'), current_setting('client_encoding')) AS value]]
+
+mysql.settings = [[
+SELECT group_concat(variable_value ORDER BY variable_name SEPARATOR ' ') AS value
+  FROM information_schema.session_variables
+ WHERE variable_name IN ('TX_ISOLATION', 'SQL_MODE', 'TIME_ZONE', 'CHARACTER_SET_CLIENT', 'COLLATION_CONNECTION',
+   'INNODB_LOCK_WAIT_TIMEOUT', 'AUTOCOMMIT')]]
+
 -- Documented differences, as facts.
 
 -- Rules judged at the commit only: DEFERRABLE.
