@@ -11,6 +11,8 @@
 #define ASK_PAUSE (CLOCK_SECOND / 4)
 /* Holders that are named; one is enough to know where to look. */
 #define NAMED_MAX 3
+/* Two names of 63 bytes, quoted, with a dot between them. */
+#define SEQUENCE_NAME_SIZE (2 * (2 * 63 + 2) + 2)
 
 #define NOTHING_PENDING INT64_C(-1)
 
@@ -23,6 +25,7 @@ struct watch {
     int64_t above;           /* an id above all that ended */
     int64_t cache;
     bool stale_sessions;
+    char sequence[SEQUENCE_NAME_SIZE]; /* as SQL takes it */
 };
 
 /* --- looking ------------------------------------------------------------- */
@@ -60,6 +63,7 @@ static enum status take_watch(struct db_rows *rows, const char *topic,
     watch->above = db_get_int64(rows, 6);
     watch->cache = db_get_int64(rows, 7);
     watch->stale_sessions = db_get_bool(rows, 8);
+    text_clean(db_get_text(rows, 9), watch->sequence, sizeof(watch->sequence));
     return db_next(rows, &more, diag);
 }
 
@@ -164,9 +168,10 @@ static void blocked_by_cache(const struct watch *watch, const char *topic,
     buffer_printf(out,
                   "the sequence of topic %s has CACHE %" PRId64
                   ", with which sessions hold positions back: the high-water "
-                  "mark stays at %" PRId64 ". ALTER SEQUENCE ... CACHE 1, then "
-                  "restart every program that appends",
-                  topic, watch->cache, watch->mark.mark);
+                  "mark stays at %" PRId64
+                  ". Run ALTER SEQUENCE %s CACHE 1; then restart every program "
+                  "that appends",
+                  topic, watch->cache, watch->mark.mark, watch->sequence);
 }
 
 static enum status blocked_by_sessions(struct db *db,

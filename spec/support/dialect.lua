@@ -56,6 +56,9 @@ Sqlite.execute = Sqlite.value
 Sqlite.command = Sqlite.value
 Sqlite.client = Sqlite.value
 
+-- A session that is held is told to quit: the end of its input is also in the
+-- hands of programs that were started since.
+
 --- hold(sql): another session that ran this and keeps its locks until
 -- release() is called on the result, or commit().
 function Sqlite:hold(sql)
@@ -68,7 +71,7 @@ function Sqlite:hold(sql)
   local held = {}
   local function finish(word)
     if pipe == nil then return end
-    pipe:write(word, ";\n")
+    pipe:write(word, ";\n", ".quit\n")
     pipe:close()
     pipe = nil
   end
@@ -79,6 +82,11 @@ function Sqlite:hold(sql)
     return (process.read_file(said) or ""):find("it is held", 1, true)
   end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
   return held
+end
+
+--- hold_snapshot(): another session that reads for long.
+function Sqlite:hold_snapshot()
+  return self:hold "BEGIN; SELECT count(*) FROM EVENT_STORE;"
 end
 
 --- translate(sql): the types of a spec's own tables, which are those of SQLite
@@ -193,6 +201,20 @@ function Postgres:create(folder, name)
   return made
 end
 
+--- create_alone(folder): a database instead of a schema, for rules about who else
+-- is in it.
+function Postgres:create_alone(folder)
+  local made = self:create(folder)
+  local server_url = server "POSTGRES_URL"
+  local name = made.schema
+  local result = psql(folder, server_url, ("CREATE DATABASE %s;"):format(name))
+  if result.code ~= 0 then error(result.err, 2) end
+  folder:on_close(function()
+    os.execute(("psql %s -Xq -c 'DROP DATABASE %s WITH (FORCE)'"):format(process.quote(server_url), name))
+  end)
+  return Postgres.at(folder, (server_url:gsub("^(%w+://[^/?]*)/?[^?]*", "%1/" .. name)))
+end
+
 function Postgres:query(sql)
   sql = sql:gsub(";%s*$", "")
   local result = psql(self.folder, self.url, ("SELECT coalesce(json_agg(q), '[]') FROM (%s) AS q;"):format(sql))
@@ -232,7 +254,7 @@ function Postgres:hold(sql)
   end
   local function finish(word)
     if pipe == nil then return end
-    pipe:write(word, ";\n")
+    pipe:write(word, ";\n", "\\q\n")
     pipe:close()
     pipe = nil
   end
@@ -243,6 +265,10 @@ function Postgres:hold(sql)
     return (process.read_file(said) or ""):find("it is held", 1, true)
   end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
   return held
+end
+
+function Postgres:hold_snapshot()
+  return self:hold "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM EVENT_STORE;"
 end
 
 function Postgres.translate(sql)
@@ -454,7 +480,7 @@ function Mysql:hold(sql)
   end
   local function finish(word)
     if pipe == nil then return end
-    pipe:write(word, ";\n")
+    pipe:write(word, ";\n", "quit\n")
     pipe:close()
     pipe = nil
   end
@@ -465,6 +491,10 @@ function Mysql:hold(sql)
     return (process.read_file(said) or ""):find("it is held", 1, true)
   end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
   return held
+end
+
+function Mysql:hold_snapshot()
+  return self:hold "START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT count(*) FROM EVENT_STORE;"
 end
 
 function Mysql.ddl(_, sql)

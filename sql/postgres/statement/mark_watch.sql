@@ -5,7 +5,8 @@
 -- Gives: mark, start, end, pending end, pending horizon, lowest transaction id
 -- in flight, one that is above all that ended, CACHE of the sequence, whether
 -- a session is left that is older than the repair of a wider CACHE (it may
--- hold positions back). What a role may not see of a session counts as such.
+-- hold positions back; what a role may not see of a session counts as such),
+-- the name of the sequence.
 SELECT m.high_water_mark, m.topic_start,
        CASE m.topic_name
        WHEN 'event-store' THEN
@@ -28,7 +29,8 @@ SELECT m.high_water_mark, m.topic_start,
               AND coalesce(a.backend_type, 'client backend') = 'client backend'
               AND (a.backend_start IS NULL
                    OR a.backend_start < t.repaired::timestamptz))
-       END
+       END,
+       t.seq::text
   FROM ${high_water_mark_store_table} AS m
  CROSS JOIN LATERAL (
        SELECT s.seq,
