@@ -196,27 +196,6 @@ static bool is_running(const struct consumer *c)
     return c->row.state == CONSUMER_RUNNING;
 }
 
-/* An operator let it run: is it still what this process has loaded? */
-static enum status check_again(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    struct declared_outcome outcome;
-    enum status status = db_begin(env->db, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    status = registry_read(env->db, env->catalog, &c->name, &c->row, diag);
-    if (status == STATUS_OK)
-        status = declared_check(c, false, &outcome, diag);
-    if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
-    if (status != STATUS_OK)
-        db_rollback(env->db);
-    else
-        declared_tell(c, &outcome);
-    return status;
-}
-
 enum status consumer_open(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
@@ -237,21 +216,16 @@ enum status consumer_open(struct consumer *c, struct diag *diag)
 
 enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
-    enum consumer_state state = c->row.state;
-    enum halt_reason reason = c->row.halt_reason;
+    bool ran = is_running(c);
+    int64_t epoch = c->row.epoch;
     enum status status = db_begin(c->env->db, diag);
 
     if (status != STATUS_OK)
         return status;
     status = take_position(c, diag);
     db_rollback(c->env->db);
-    if (status != STATUS_OK || state == CONSUMER_RUNNING || !is_running(c))
-        return status;
-    status = check_again(c, diag);
-    if (status != STATUS_OK) { /* it does not run before it was checked */
-        c->row.state = state;
-        c->row.halt_reason = reason;
-    }
+    if (status == STATUS_OK && (!ran || c->row.epoch != epoch))
+        c->unchecked = true;
     return status;
 }
 
@@ -341,6 +315,35 @@ static enum status look(struct consumer *c, bool *worked, struct diag *diag)
     return STATUS_OK;
 }
 
+/* An operator let it run, or it was rebuilt: by what this process has loaded?
+ */
+static enum status check_again(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct declared_outcome outcome;
+    struct consumer_row row;
+    enum status status = db_begin(env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = registry_read(env->db, env->catalog, &c->name, &row, diag);
+    if (status == STATUS_OK)
+        status = declared_overtaken(c, &row, diag);
+    if (status == STATUS_OK) {
+        c->row = row;
+        status = declared_check(c, false, &outcome, diag);
+    }
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK) {
+        db_rollback(env->db);
+        return status;
+    }
+    declared_tell(c, &outcome);
+    c->unchecked = false;
+    return STATUS_OK;
+}
+
 enum status consumer_step(struct consumer *c,
                           const struct high_water_mark *mark, bool *worked,
                           struct diag *diag)
@@ -354,6 +357,14 @@ enum status consumer_step(struct consumer *c,
     *worked = false;
     if (!is_running(c))
         return STATUS_OK;
+    if (c->unchecked) {
+        status = check_again(c, diag);
+        if (status != STATUS_OK)
+            return status;
+        *worked = !is_running(c);
+        if (*worked)
+            return STATUS_OK;
+    }
     if (!c->held_known) {
         status = read_holds(c, diag);
         if (status != STATUS_OK)

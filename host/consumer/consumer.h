@@ -52,6 +52,7 @@ struct consumer {
     /* What the script declares, NULL: nothing to compare (consumer_declare). */
     const struct fingerprint *declared;
     bool rebuild_on_change;
+    bool unchecked; /* it may have been let run by another declaration */
 
     struct consumer_row row;
     struct checkpoints stored;  /* as committed */

@@ -68,6 +68,29 @@ enum status declared_check(struct consumer *c, bool starting,
     return set_state(c, CONSUMER_RUNNING, HALT_NONE, diag);
 }
 
+enum status declared_overtaken(const struct consumer *c,
+                               const struct consumer_row *row,
+                               struct diag *diag)
+{
+    struct fingerprint_change change;
+    struct buffer what = BUFFER_EMPTY;
+
+    if (c->declared == NULL ||
+        text_equal(registry_fingerprint(&c->row), registry_fingerprint(row)))
+        return STATUS_OK;
+    change = fingerprint_compare(registry_fingerprint(row), c->declared);
+    if (change.verdict == FINGERPRINT_EQUAL ||
+        change.verdict == FINGERPRINT_NEW)
+        return STATUS_OK;
+    fingerprint_describe(&change, &what);
+    diag_set(diag, STATUS_REFUSED,
+             "%s '%s' goes by another declaration now than this host has "
+             "loaded (%s differ): start this host again",
+             c->name.type, c->name.name, what.data);
+    buffer_free(&what);
+    return STATUS_REFUSED;
+}
+
 void declared_tell(const struct consumer *c,
                    const struct declared_outcome *outcome)
 {

@@ -34,6 +34,16 @@ enum status declared_check(struct consumer *consumer, bool starting,
                            struct declared_outcome *outcome,
                            struct diag *diag) MUST_CHECK;
 
+/**
+ * REFUSED when the row, as read now, goes by another declaration since this
+ * process has seen it: another one was started, an operator took it over, or
+ * it was rebuilt. Then it is this process that has the old one: it must not
+ * halt or rebuild what the others run, but stand still.
+ */
+enum status declared_overtaken(const struct consumer *consumer,
+                               const struct consumer_row *row,
+                               struct diag *diag) MUST_CHECK;
+
 /** Writes the log line that belongs to it, if any. */
 void declared_tell(const struct consumer *consumer,
                    const struct declared_outcome *outcome);

@@ -84,7 +84,9 @@ end
 
 -- What each kind takes; the keys of later versions are refused, so that
 -- nothing a script says is silently ignored.
-local COMMON = { "source", "aggregates", "revision", "key", "on", "on_change", "on_missing_history", "retry", "on_error" }
+local COMMON = {
+  "source", "aggregates", "revision", "key", "on", "on_change", "on_missing_history", "retry", "on_error",
+}
 local KEYS = {
   projection = { "fields", "initial", "table" },
   sql_projection = { "tables", "reset" },
@@ -395,6 +397,9 @@ local function build(d, spec)
   else
     d.fields = {}
     d.reset = take_function(d, spec, "reset")
+    if d.on_change and not d.reset then
+      fail(d, 'on_change = "rebuild" needs reset = function(ctx) ... end, which empties the tables')
+    end
     d.tables = take_tables(d, spec.tables)
   end
 end

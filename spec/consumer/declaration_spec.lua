@@ -326,6 +326,124 @@ dialect.each(function(database)
       assert.equal("one", read "A")
     end)
 
+    -- Rebuilt with what is declared now; `before` is what was stored.
+    local function rebuilt(before, epoch)
+      local consumer, report = status()
+      assert.same({ "RUNNING", epoch, {} }, { consumer.state, consumer.epoch, consumer.changed })
+      assert.same({}, report.problems)
+      assert.equal(fingerprint "models" .. ";" .. before:match "^[^;]*", stored())
+    end
+
+    it("is replaced by a rebuild, which keeps the one before", function()
+      append "one"
+      run()
+      local before = stored()
+      declare(PARTS[2])
+      app:fails(1, "run", "--until-idle")
+      app:ok("rebuild", "models")
+      run()
+      rebuilt(before, 1)
+      assert.is_nil(read "A")
+      assert.equal("one", read "a")
+      declare()
+      app:fails(1, "run", "--until-idle")
+      assert.matches("to what was declared before the last rebuild", select(2, status()).problems[1], 1, true)
+      before = stored()
+      app:ok("rebuild", "models")
+      run()
+      rebuilt(before, 2)
+      assert.equal("one", read "A")
+      before = stored()
+      app:ok("rebuild", "models") -- one that changes nothing keeps it, too
+      run()
+      assert.equal(before, stored())
+    end)
+
+    describe("with on_change", function()
+      local ON_CHANGE = { from = '"models" {', to = '"models" { on_change = "rebuild",' }
+
+      for _, part in ipairs(PARTS) do
+        it("is rebuilt when it changes in its " .. part.word .. ", once", function()
+          declare(ON_CHANGE)
+          append "one"
+          run()
+          local before = stored()
+          declare(ON_CHANGE, part)
+          local _, report = status()
+          assert.same({}, report.problems)
+          assert.matches("'models' will be rebuilt by the next start of the host, as on_change says: " .. part.said,
+            table.concat(report.notes, "\n"), 1, true)
+          append "two"
+          local err = app:expect(0, "run", "--until-idle").err
+          assert.matches("is rebuilt, as on_change says: " .. part.said, err, 1, true)
+          rebuilt(before, 1)
+          assert.equal("two", read(part.word == "key" and "a" or "A"))
+          for _ = 1, 3 do
+            append "three"
+            assert.not_matches("on_change", app:expect(0, "run", "--until-idle").err)
+          end
+          rebuilt(before, 1)
+        end)
+      end
+
+      it("is rebuilt when its revision is raised, and not for other code", function()
+        declare(ON_CHANGE)
+        append "one"
+        run()
+        local before = stored()
+        app:write("handlers/lib/names.lua", [[return { of = function(event) return event.payload.f .. "!" end }]])
+        run()
+        assert.equal(0, status().epoch)
+        assert.equal("one", read "A")
+        declare({ from = '"models" {', to = '"models" { on_change = "rebuild", revision = 2,' })
+        run()
+        rebuilt(before, 1)
+        assert.equal("one!", read "A")
+      end)
+
+      it("needs reset where tables must be emptied", function()
+        declare { from = 'tables = "sql/days.sql",', to = 'tables = "sql/days.sql", on_change = "rebuild",' }
+        assert.matches('"days": on_change = "rebuild" needs reset', app:fails(78, "check"), 1, true)
+      end)
+
+      it("leaves the consumer to the newer host, and the older one stands still", function()
+        declare(ON_CHANGE)
+        append "one"
+        local older = app:start "run"
+        process.wait_until(function() return status().position == 1 end, 20, "the first message")
+        local before = stored()
+        declare(ON_CHANGE, PARTS[2])
+        run()
+        process.wait_until(function() return older:err():find("start this host again", 1, true) end, 20,
+          function() return older:err() end)
+        assert.matches("goes by another declaration now than this host has loaded", older:err(), 1, true)
+        append "two"
+        run()
+        rebuilt(before, 1)
+        assert.equal("two", read "a")
+        assert.is_nil(read "A")
+        process.wait_until(function() return status("others").position == 2 end, 20, "the other consumer")
+        older:signal "TERM"
+        assert.equal(0, older:wait(20).code)
+      end)
+    end)
+
+    it("that a rebuild has replaced is no longer what an older host applies", function()
+      append "one"
+      local older = app:start "run"
+      process.wait_until(function() return status().position == 1 end, 20, "the first message")
+      app:write("handlers/lib/names.lua", [[return { of = function(event) return event.payload.f .. "!" end }]])
+      app:ok("pause", "models")
+      app:ok("rebuild", "models", "--restart")
+      process.wait_until(function() return older:err():find("its code differ", 1, true) end, 20,
+        function() return older:err() end)
+      append "two"
+      run()
+      assert.equal("two!", read "A")
+      older:signal "TERM"
+      assert.equal(0, older:wait(20).code)
+    end)
+
     it("is halted when what is stored is no fingerprint", function()
       run()
       app.db:execute "UPDATE CONSUMERS SET declaration_fingerprint = 'of another program'"

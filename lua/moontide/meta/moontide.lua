@@ -110,7 +110,8 @@ function Ctx:now() end
 ---@field attempts integer
 
 ---@alias moontide.OnErrorWord "halt" | "dead_letter_key" | "dead_letter" | "skip"
----@alias moontide.OnError moontide.OnErrorWord | fun(event: moontide.Event, failure: moontide.Failure): moontide.OnErrorWord
+---@alias moontide.OnErrorFunction fun(event: moontide.Event, failure: moontide.Failure): moontide.OnErrorWord
+---@alias moontide.OnError moontide.OnErrorWord | moontide.OnErrorFunction
 
 ---@class moontide.ProjectionSpec
 ---@field retry? moontide.Retry
