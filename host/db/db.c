@@ -92,14 +92,16 @@ void db_close(struct db *db)
 {
     if (db == NULL)
         return;
+    (void)!db_core_clear(db, NULL);
     db_rollback(db);
     db->driver->disconnect(db->session);
     queue_free(&db->queue);
+    mem_free(db->flight.tags);
     buffer_free(&db->url_shown);
     mem_free(db);
 }
 
-static void end_transaction(struct db *db)
+void db_core_ended(struct db *db)
 {
     db->in_transaction = false;
     db->depth = 0;
@@ -113,7 +115,8 @@ enum status db_reopen(struct db *db, struct diag *diag)
 {
     enum status status;
 
-    end_transaction(db);
+    db_core_ended(db);
+    db_core_lose(db);
     status = db->driver->reconnect(db->session, diag);
     db->lost = status != STATUS_OK;
     return status;
@@ -199,7 +202,7 @@ struct diag *db_core_diag(struct db *db, struct diag *diag)
     return diag != NULL ? diag : &db->unseen;
 }
 
-static enum status send_queue(struct db *db, enum db_end end, struct diag *diag)
+enum status db_core_send(struct db *db, enum db_end end, struct diag *diag)
 {
     const struct db_queued *items = db->queue.items;
     size_t count = db->queue.count;
@@ -218,9 +221,9 @@ static enum status send_queue(struct db *db, enum db_end end, struct diag *diag)
 /* Before a statement that goes out at once. */
 enum status db_core_prepare(struct db *db, struct diag *diag)
 {
-    enum status status = db_core_ready(db, diag);
+    enum status status = db_core_clear(db, diag);
 
-    return status == STATUS_OK ? send_queue(db, DB_END_NONE, diag) : status;
+    return status == STATUS_OK ? db_core_send(db, DB_END_NONE, diag) : status;
 }
 
 int64_t db_failed_tag(const struct db *db)
@@ -273,28 +276,10 @@ enum status db_begin_schema(struct db *db, struct diag *diag)
     return begin(db, BEGIN_SCHEMA, diag);
 }
 
-static enum status outside(const char *what, struct diag *diag)
+enum status db_core_outside(const char *what, struct diag *diag)
 {
     return diag_set(diag, STATUS_PERMANENT, "%s outside of a transaction",
                     what);
-}
-
-enum status db_commit(struct db *db, int64_t *failed_tag, struct diag *diag)
-{
-    enum status status = db_core_ready(db, db_core_diag(db, diag));
-
-    diag = db_core_diag(db, diag);
-    if (status == STATUS_OK && !db->in_transaction)
-        status = outside("commit", diag);
-    if (status == STATUS_OK)
-        status = send_queue(db, DB_END_COMMIT, diag);
-    if (failed_tag != NULL)
-        *failed_tag = db->failed_tag;
-    if (status == STATUS_OK)
-        end_transaction(db);
-    else
-        db_rollback(db);
-    return status;
 }
 
 void db_rollback(struct db *db)
@@ -303,7 +288,7 @@ void db_rollback(struct db *db)
         return;
     if (!db->lost && !db->driver->rollback(db->session))
         db->lost = true;
-    end_transaction(db);
+    db_core_ended(db);
 }
 
 bool db_in_transaction(const struct db *db)
@@ -317,7 +302,7 @@ enum status db_savepoint(struct db *db, struct diag *diag)
 
     diag = db_core_diag(db, diag);
     if (!db->in_transaction && !db->lost)
-        return outside("savepoint", diag);
+        return db_core_outside("savepoint", diag);
     status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;
@@ -336,7 +321,7 @@ enum status db_rollback_to(struct db *db, struct diag *diag)
     if (db->lost)
         return db_core_ready(db, diag);
     if (db->depth == 0)
-        return outside("rollback to a savepoint", diag);
+        return db_core_outside("rollback to a savepoint", diag);
     if (db->broken)
         return db_core_ready(db, diag);
     queue_clear(&db->queue);
@@ -380,7 +365,7 @@ enum status db_release(struct db *db, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     if (db->depth == 0)
-        return outside("release of a savepoint", diag);
+        return db_core_outside("release of a savepoint", diag);
     status = run_savepoint(db, db->driver->release, db->depth, diag);
     if (status == STATUS_OK)
         db->depth--;
@@ -424,7 +409,7 @@ static enum status may_queue(struct db *db, struct diag *diag)
     enum status status = db_core_ready(db, diag);
 
     if (status == STATUS_OK && !db->in_transaction)
-        return outside("a statement was queued", diag);
+        return db_core_outside("a statement was queued", diag);
     return status;
 }
 
@@ -521,7 +506,7 @@ enum status db_now(struct db *db, int64_t *now_us, struct diag *diag)
     enum status status;
 
     diag = db_core_diag(db, diag);
-    status = db_core_ready(db, diag);
+    status = db_core_clear(db, diag);
     if (status != STATUS_OK)
         return status;
     return db_core_settle(db, db->driver->now(db->session, now_us, diag), diag);

@@ -64,6 +64,7 @@ enum db_can {
     DB_CAN_NOTIFY = 1 << 0,     /* pushes wake-ups */
     DB_CAN_SEQUENCE = 1 << 1,   /* positions come from a sequence: gaps */
     DB_CAN_MANY_HOSTS = 1 << 2, /* several processes write side by side */
+    DB_CAN_LEAVE = 1 << 5, /* db_commit_begin does not wait, or costs nothing */
     DB_CAN_MERGE = 1 << 3, /* an ordered UNION ALL merges its branches' indexes
                             * and stops at its limit */
     DB_HOLDS_RESULTS = 1 << 4, /* the rows of a query are in memory at once */
@@ -113,6 +114,18 @@ enum status db_begin_schema(struct db *db, struct diag *diag) MUST_CHECK;
  * means that the outcome is unknown. *failed_tag as in db_flush. */
 enum status db_commit(struct db *db, int64_t *failed_tag,
                       struct diag *diag) MUST_CHECK;
+/**
+ * The same, but may come back before the database has answered; then the
+ * transaction is over, and db_commit_end tells what became of it. What was
+ * announced is there by then, so that the caller has it while the database
+ * still writes. Another transaction may begin meanwhile; what of it must go out
+ * waits for the answer, and gets CONFLICT when that was a failure. On anything
+ * but OK there is no end to be asked for.
+ */
+enum status db_commit_begin(struct db *db, struct diag *diag) MUST_CHECK;
+/** The outcome, as of db_commit; owed before the next db_commit_begin. */
+enum status db_commit_end(struct db *db, int64_t *failed_tag,
+                          struct diag *diag) MUST_CHECK;
 /** Cannot fail: a connection that cannot roll back is dropped, and the next
  * call returns LOST. Without a transaction it does nothing. */
 void db_rollback(struct db *db);

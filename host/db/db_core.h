@@ -9,6 +9,19 @@
 #include "db/driver.h"
 #include "db/queue.h"
 
+/* A transaction whose COMMIT was sent, until its owner knows what became of
+ * it. */
+struct db_flight {
+    bool active;
+    bool answered; /* what follows is the answer */
+    enum status status;
+    struct diag diag;
+    int64_t failed_tag;
+    int64_t time;  /* it may take after the waiting began; 0: any */
+    int64_t *tags; /* of the statements that were sent */
+    size_t ntags, capacity;
+};
+
 struct db {
     const struct db_driver *driver;
     struct db_session *session;
@@ -24,6 +37,7 @@ struct db {
     int64_t failed_tag;
 
     struct queue queue;
+    struct db_flight flight;
     struct diag unseen; /* when the caller gave no diag */
 };
 
@@ -32,8 +46,19 @@ struct diag *db_core_diag(struct db *db, struct diag *diag);
 /** Whether a call may go to the database at all: LOST, the transaction's
  * failure, or OK. */
 enum status db_core_ready(struct db *db, struct diag *diag) MUST_CHECK;
+/** The same, after the answer to a COMMIT that is still to come. */
+enum status db_core_clear(struct db *db, struct diag *diag) MUST_CHECK;
 /** The same, and sends the queue: before a statement that goes out at once. */
 enum status db_core_prepare(struct db *db, struct diag *diag) MUST_CHECK;
+/** Sends the queue and does not look at anything before. */
+enum status db_core_send(struct db *db, enum db_end end,
+                         struct diag *diag) MUST_CHECK;
+/** What was not answered will not be any more. */
+void db_core_lose(struct db *db);
+/** PERMANENT: `what` was tried outside of a transaction. */
+enum status db_core_outside(const char *what, struct diag *diag);
+/** The transaction is over, however it ended. */
+void db_core_ended(struct db *db);
 /** The failure of a call becomes the transaction's; `diag` holds it. */
 enum status db_core_settle(struct db *db, enum status status,
                            struct diag *diag);

@@ -8,6 +8,13 @@ enum status db_query(struct db *db, const struct db_sql *sql,
 
     *rows = NULL;
     diag = db_core_diag(db, diag);
+    if (!db->in_transaction && db->driver->announced != NULL &&
+        db_core_ready(db, diag) == STATUS_OK)
+        *rows = db->driver->announced(db->session, sql, params, nparams);
+    if (*rows != NULL) {
+        (*rows)->db = db;
+        return STATUS_OK;
+    }
     status = db_core_prepare(db, diag);
     if (status != STATUS_OK)
         return status;

@@ -26,7 +26,11 @@ struct db_queued {
     int64_t tag;
 };
 
-enum db_end { DB_END_NONE, DB_END_COMMIT };
+enum db_end {
+    DB_END_NONE,
+    DB_END_COMMIT,
+    DB_END_LEAVE, /* COMMIT, whose answer `answer` waits for */
+};
 
 struct db_driver {
     const char *name; /* also the folder under sql/ */
@@ -56,6 +60,17 @@ struct db_driver {
     enum status (*run)(struct db_session *session,
                        const struct db_queued *queue, size_t count,
                        enum db_end end, size_t *failed, struct diag *diag);
+    /** Whether `run` with DB_END_LEAVE may be used now; NULL: never. */
+    bool (*leaves)(const struct db_session *session);
+    /** After it: as `run` would have ended. What was announced is there before
+     * that. Nothing else reaches the database in between. */
+    enum status (*answer)(struct db_session *session, size_t *failed,
+                          struct diag *diag);
+    /** A query that was announced and is there already: needs no connection.
+     * NULL when it is not. */
+    struct db_rows *(*announced)(struct db_session *session,
+                                 const struct db_sql *sql,
+                                 const struct db_value *params, size_t nparams);
     /** False when the session is unusable and must be reconnected. */
     bool (*rollback)(struct db_session *session);
     /** `depth` (1..) names the savepoint. */

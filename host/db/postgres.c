@@ -82,6 +82,8 @@ static bool roll_back(struct db_session *session)
     enum status status;
 
     forget_transaction(session);
+    if (session->in_flight) /* of this transaction nothing was sent */
+        return true;
     session->deadline = 0; /* it must not be interrupted */
     if (session->conn == NULL || PQstatus(session->conn) == CONNECTION_BAD)
         return false;
@@ -104,9 +106,37 @@ static enum status run(struct db_session *session,
     /* nothing was sent, so there is nothing to commit */
     if (count > 0 || !session->begin_pending)
         status = postgres_bulk_run(session, queue, count, end, failed, diag);
-    if (end == DB_END_COMMIT && status == STATUS_OK)
+    if (end != DB_END_NONE && status == STATUS_OK)
         forget_transaction(session);
     return status;
+}
+
+/* A pooler may give the two parts of such a pipeline to different servers. */
+static bool leaves(const struct db_session *session)
+{
+    return session->prepare;
+}
+
+static enum status answer(struct db_session *session, size_t *failed,
+                          struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (session->in_flight)
+        status = postgres_pipe_answer(session, failed, diag);
+    /* somebody may have altered a table */
+    if (status == STATUS_PERMANENT)
+        postgres_columns_forget(session);
+    return status;
+}
+
+static struct db_rows *announced(struct db_session *session,
+                                 const struct db_sql *sql,
+                                 const struct db_value *params, size_t nparams)
+{
+    PGresult *result = postgres_ahead_take(session, sql, params, nparams);
+
+    return result != NULL ? postgres_rows_new(result) : NULL;
 }
 
 /* Nobody waits for a savepoint: it goes out in front of what comes next. */
@@ -169,7 +199,7 @@ static enum status now(struct db_session *session, int64_t *now_us,
 const struct db_driver db_postgres_driver = {
     .name = "postgres",
     .can = DB_CAN_SEQUENCE | DB_CAN_MANY_HOSTS | DB_CAN_NOTIFY | DB_CAN_MERGE |
-           DB_HOLDS_RESULTS,
+           DB_HOLDS_RESULTS | DB_CAN_LEAVE,
     .accepts = postgres_connect_accepts,
     .scratch = postgres_scratch,
     .connect = connect_server,
@@ -177,6 +207,9 @@ const struct db_driver db_postgres_driver = {
     .reconnect = reconnect,
     .begin = begin,
     .run = run,
+    .leaves = leaves,
+    .answer = answer,
+    .announced = announced,
     .rollback = roll_back,
     .savepoint = savepoint,
     .rollback_to = rollback_to,

@@ -101,7 +101,8 @@ enum postgres_sent {
     PG_SENT_PREPARE,
     PG_SENT_STATEMENT,
     PG_SENT_COMMIT,
-    PG_SENT_AHEAD, /* behind COMMIT; `item` is its place */
+    PG_SENT_AHEAD, /* what was announced; `item` is its place */
+    PG_SENT_SYNC,  /* the end of a part that is answered by itself */
 };
 
 struct postgres_command {
@@ -173,6 +174,8 @@ struct db_session {
     struct postgres_command *commands; /* of the pipeline under way */
     size_t ncommands;
     size_t commands_capacity;
+    size_t nread;   /* of the commands, how many are answered */
+    bool in_flight; /* the answer to their COMMIT is waited for later */
     uint64_t pipe;
 
     struct postgres_cache cache;
@@ -212,6 +215,10 @@ bool postgres_error_is(const PGresult *result, const char *sqlstate);
 /** Starts a pipeline; sends BEGIN when the transaction has none yet. */
 enum status postgres_pipe_start(struct db_session *session,
                                 struct diag *diag) MUST_CHECK;
+/** The same, with what was announced in front, as a part that is answered
+ * before the rest. */
+enum status postgres_pipe_start_ahead(struct db_session *session,
+                                      struct diag *diag) MUST_CHECK;
 /** Adds a statement of the driver's own, without parameters. */
 enum status postgres_pipe_text(struct db_session *session,
                                enum postgres_sent sent, const char *text,
@@ -227,6 +234,16 @@ enum status postgres_pipe_note(struct db_session *session,
  */
 enum status postgres_pipe_finish(struct db_session *session, PGresult **last,
                                  size_t *failed, struct diag *diag) MUST_CHECK;
+
+/**
+ * Ends the pipeline and reads the answers of its first part, if there is one.
+ * The session is in flight then; postgres_pipe_answer reads the rest, as
+ * postgres_pipe_finish would have.
+ */
+enum status postgres_pipe_leave(struct db_session *session,
+                                struct diag *diag) MUST_CHECK;
+enum status postgres_pipe_answer(struct db_session *session, size_t *failed,
+                                 struct diag *diag) MUST_CHECK;
 
 /* --- postgres_cache.c ---------------------------------------------------- */
 
@@ -351,7 +368,7 @@ struct uuid postgres_rows_get_uuid(struct db_rows *rows, size_t column);
 void postgres_ahead_announce(struct db_session *session,
                              const struct db_sql *sql,
                              const struct db_value *params, size_t nparams);
-/** Sends what was announced, behind the COMMIT. */
+/** Sends what was announced. */
 enum status postgres_ahead_send(struct db_session *session,
                                 struct diag *diag) MUST_CHECK;
 /** Takes over the result of a place; NULL when it failed. */
@@ -367,6 +384,7 @@ void postgres_ahead_clear(struct db_session *session);
 
 /* --- postgres_bulk.c ----------------------------------------------------- */
 
+/** As the driver's slot; DB_END_LEAVE too. */
 enum status postgres_bulk_run(struct db_session *session,
                               const struct db_queued *queue, size_t count,
                               enum db_end end, size_t *failed,

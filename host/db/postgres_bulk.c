@@ -403,17 +403,20 @@ enum status postgres_bulk_run(struct db_session *session,
     enum status status = know_tables(session, queue, count, failed, diag);
 
     if (status == STATUS_OK)
-        status = postgres_pipe_start(session, diag);
+        status = end == DB_END_LEAVE ? postgres_pipe_start_ahead(session, diag)
+                                     : postgres_pipe_start(session, diag);
     if (status != STATUS_OK)
         return status;
     status = send_all(session, queue, count, failed, diag);
-    if (status == STATUS_OK && end == DB_END_COMMIT)
+    if (status == STATUS_OK && end != DB_END_NONE)
         status = postgres_pipe_text(session, PG_SENT_COMMIT, "COMMIT", diag);
     if (status == STATUS_OK && end == DB_END_COMMIT &&
         postgres_ahead_send(session, NULL) == STATUS_LOST)
         status = postgres_error_lost(session, diag);
     if (status != STATUS_OK)
         status = drain(session, status, failed, diag);
+    else if (end == DB_END_LEAVE)
+        status = postgres_pipe_leave(session, diag);
     else
         status = postgres_pipe_finish(session, NULL, failed, diag);
     /* somebody may have altered a table */

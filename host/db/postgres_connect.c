@@ -219,6 +219,7 @@ void postgres_connect_close(struct db_session *session)
         PQfinish(session->conn);
     session->conn = NULL;
     session->begin_pending = false;
+    session->in_flight = false;
     session->nsteps = 0;
     postgres_cache_forget_server(session);
     postgres_ahead_clear(session);

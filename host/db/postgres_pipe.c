@@ -169,24 +169,51 @@ static enum status send_steps(struct db_session *session, struct diag *diag)
     return status;
 }
 
-enum status postgres_pipe_start(struct db_session *session, struct diag *diag)
+static enum status open_pipe(struct db_session *session, struct diag *diag)
 {
-    enum status status = STATUS_OK;
-
-    session->ncommands = 0;
+    session->ncommands = session->nread = 0;
     session->cancelled = false;
     session->origin = DB_HOST;
     session->pipe++;
     if (session->conn == NULL || PQstatus(session->conn) == CONNECTION_BAD)
         return diag_set(diag, STATUS_LOST,
                         "the connection to the database is lost");
+    return STATUS_OK;
+}
+
+static enum status send_first(struct db_session *session, bool idle,
+                              struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
     if (session->begin_pending)
         status = send_begin(session, diag);
-    if (status == STATUS_OK &&
-        (session->begin_pending ||
-         PQtransactionStatus(session->conn) == PQTRANS_IDLE))
+    if (status == STATUS_OK && (session->begin_pending || idle))
         status = send_settings(session, diag);
     return status == STATUS_OK ? send_steps(session, diag) : status;
+}
+
+enum status postgres_pipe_start(struct db_session *session, struct diag *diag)
+{
+    enum status status = open_pipe(session, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    return send_first(session,
+                      PQtransactionStatus(session->conn) == PQTRANS_IDLE, diag);
+}
+
+enum status postgres_pipe_start_ahead(struct db_session *session,
+                                      struct diag *diag)
+{
+    enum status status = open_pipe(session, diag);
+
+    if (status == STATUS_OK)
+        status = postgres_ahead_send(session, diag);
+    if (status == STATUS_OK && session->ncommands > 0)
+        status = postgres_pipe_note(session, PG_SENT_SYNC, -1, PG_NO_ITEM,
+                                    PQpipelineSync(session->conn), diag);
+    return status == STATUS_OK ? send_first(session, false, diag) : status;
 }
 
 /* --- answers ------------------------------------------------------------- */
@@ -239,7 +266,8 @@ static void take_answer(struct answers *answers,
     bool good = is_good(result);
     enum status status;
 
-    if (command->sent == PG_SENT_BEGIN && good)
+    /* another transaction may be about to begin behind the one in flight */
+    if (command->sent == PG_SENT_BEGIN && good && !session->in_flight)
         session->begin_pending = false;
     if (command->place >= 0 && !aborted)
         postgres_cache_answered(session, command->place, command->sent, good);
@@ -317,35 +345,105 @@ static enum status give_up(struct answers *answers, enum status status)
     return STATUS_LOST;
 }
 
+/* Reads the answers up to `end`. */
+static enum status read_to(struct answers *answers, size_t end)
+{
+    struct db_session *session = answers->session;
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && session->nread < end) {
+        const struct postgres_command
+            *command = &session->commands[session->nread++];
+
+        status = command->sent == PG_SENT_SYNC ? read_sync(answers)
+                                               : read_command(answers, command);
+    }
+    return status;
+}
+
+static enum status send_end(struct db_session *session, struct diag *diag)
+{
+    session->round_trips++;
+    if (PQpipelineSync(session->conn) == 0)
+        return lost(session, diag);
+    return flush(session, diag);
+}
+
+/* `status` is how the sending ended. */
+static enum status read_rest(struct answers *answers, enum status status,
+                             PGresult **last)
+{
+    if (status == STATUS_OK)
+        status = read_to(answers, answers->session->ncommands);
+    if (status == STATUS_OK)
+        status = read_sync(answers);
+    if (answers->committed && status != STATUS_OK) {
+        /* lost behind the answer to COMMIT: the next call will see */
+        PQclear(answers->last);
+        postgres_connect_close(answers->session);
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK || answers->status == STATUS_LOST)
+        return give_up(answers, status);
+    if (answers->status == STATUS_OK && last != NULL)
+        *last = answers->last;
+    else
+        PQclear(answers->last);
+    return answers->status;
+}
+
 enum status postgres_pipe_finish(struct db_session *session, PGresult **last,
                                  size_t *failed, struct diag *diag)
 {
     struct answers answers = {
         .session = session, .failed = failed, .diag = diag};
-    enum status status = STATUS_OK;
 
     if (last != NULL)
         *last = NULL;
-    if (PQpipelineSync(session->conn) == 0)
-        status = lost(session, diag);
-    session->round_trips++;
-    if (status == STATUS_OK)
-        status = flush(session, diag);
-    for (size_t i = 0; status == STATUS_OK && i < session->ncommands; i++)
-        status = read_command(&answers, &session->commands[i]);
-    if (status == STATUS_OK)
-        status = read_sync(&answers);
-    if (answers.committed && status != STATUS_OK) {
-        /* lost behind the answer to COMMIT: the next call will see */
-        PQclear(answers.last);
-        postgres_connect_close(session);
+    return read_rest(&answers, send_end(session, diag), last);
+}
+
+/* The first part is what was announced; when that failed it is asked for again
+ * when it is needed. */
+static enum status read_first_part(struct db_session *session,
+                                   struct diag *diag)
+{
+    struct answers answers = {.session = session, .diag = diag};
+    size_t end = 0;
+    enum status status;
+
+    while (end < session->ncommands &&
+           session->commands[end].sent != PG_SENT_SYNC)
+        end++;
+    if (end == session->ncommands)
         return STATUS_OK;
+    status = read_to(&answers, end + 1);
+    PQclear(answers.last);
+    return status == STATUS_OK && answers.status == STATUS_LOST ? STATUS_LOST
+                                                                : status;
+}
+
+enum status postgres_pipe_leave(struct db_session *session, struct diag *diag)
+{
+    enum status status = send_end(session, diag);
+
+    if (status == STATUS_OK)
+        status = read_first_part(session, diag);
+    if (status != STATUS_OK) {
+        postgres_connect_close(session);
+        return STATUS_LOST;
     }
-    if (status != STATUS_OK || answers.status == STATUS_LOST)
-        return give_up(&answers, status);
-    if (answers.status == STATUS_OK && last != NULL)
-        *last = answers.last;
-    else
-        PQclear(answers.last);
-    return answers.status;
+    session->in_flight = true;
+    return STATUS_OK;
+}
+
+enum status postgres_pipe_answer(struct db_session *session, size_t *failed,
+                                 struct diag *diag)
+{
+    struct answers answers = {
+        .session = session, .failed = failed, .diag = diag};
+    enum status status = read_rest(&answers, STATUS_OK, NULL);
+
+    session->in_flight = false;
+    return status;
 }

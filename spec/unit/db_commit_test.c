@@ -1,203 +1,240 @@
-/*
- * A COMMIT whose answer never comes: a proxy (scripts/lib/proxy.py) cuts the
- * connection before the COMMIT reaches the server, after the server has done
- * it, or behind its answer. Runs in the project's folder.
- */
+/* A commit that is begun, and its end: whether or not the driver waits. */
 #include "db_support.h"
 
 #include "base/clock.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#define PATIENCE (20 * CLOCK_SECOND)
-
-struct proxied {
-    struct fixture f; /* f.db is the connection through the proxy */
-    const char *dialect;
-    struct buffer direct; /* URL of the test's own database */
-    pid_t proxy;
-};
-
-/* --- the proxy ----------------------------------------------------------- */
-
-/* The part of the URL that is HOST[:PORT]. */
-static struct text host_of(const char *url)
+static void make_table(struct fixture *f)
 {
-    const char *start = strstr(url, "://") + 3;
-    size_t len = strcspn(start, "/?");
-    const char *at = memrchr(start, '@', len);
-
-    if (at == NULL)
-        return (struct text){start, len};
-    return (struct text){at + 1, (size_t)(start + len - at - 1)};
+    run(f, "CREATE TABLE t (a BIGINT NOT NULL PRIMARY KEY)");
 }
 
-static int run_proxy(struct proxied *p, const char *cut)
+static void insert_later(struct fixture *f, int64_t value)
 {
-    struct text host = host_of(p->direct.data);
-    const char *colon = memrchr(host.data, ':', host.len);
-    char server[256];
-    int ends[2];
+    struct db_sql sql = sql_of("INSERT INTO t (a) VALUES (?1)");
+    struct db_value param = db_integer(value);
 
-    snprintf(server, sizeof(server), "%.*s%s", TEXT_ARGS(host),
-             colon != NULL                      ? ""
-             : strcmp(p->dialect, "mysql") == 0 ? ":3306"
-                                                : ":5432");
-    assert_int_equal(pipe(ends), 0);
-    p->proxy = fork();
-    assert_true(p->proxy >= 0);
-    if (p->proxy == 0) {
-        (void)dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        (void)execlp("python3", "python3", "scripts/lib/proxy.py", p->dialect,
-                     server, "--cut", cut, NULL);
-        _exit(127);
+    ok(f, db_queue(f->db, &sql, &param, 1, 1, value, &f->diag));
+}
+
+static int64_t count(struct fixture *f)
+{
+    return number(f, "SELECT count(*) FROM t");
+}
+
+static void each_transaction_is_committed_before_the_next(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    for (int i = 0; i < 5; i++) {
+        begin(f);
+        insert_later(f, i);
+        if (i > 0)
+            ok(f, db_commit_end(f->db, NULL, &f->diag));
+        ok(f, db_commit_begin(f->db, &f->diag));
+        assert_false(db_in_transaction(f->db));
     }
-    close(ends[1]);
-    return ends[0];
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    assert_int_equal(count(f), 5);
 }
 
-static unsigned read_port(int from)
+static void a_statement_that_follows_sees_what_was_committed(void **state)
 {
-    FILE *file = fdopen(from, "r");
-    unsigned port = 0;
+    struct fixture *f = *state;
 
-    if (fscanf(file, "%u", &port) != 1)
-        fail_msg("the proxy did not start: is this the project's folder?");
-    (void)fclose(file);
-    return port;
-}
-
-static void start_proxy(struct proxied *p, const char *cut)
-{
-    unsigned port = read_port(run_proxy(p, cut));
-    const char *url = p->direct.data;
-    struct text host = host_of(url);
-
-    snprintf(p->f.url, sizeof(p->f.url), "%.*s127.0.0.1:%u%s",
-             (int)(host.data - url), url, port, host.data + host.len);
-    p->f.db = fixture_connect(&p->f);
-}
-
-/* --- fixture ------------------------------------------------------------- */
-
-static int setup(void **state, const char *dialect, const char *variable)
-{
-    struct proxied *p = calloc(1, sizeof(*p));
-
-    p->dialect = dialect;
-    ok(&p->f, db_scratch(server_url(variable), &p->direct, &p->f.diag));
-    server_run(&p->f, p->direct.data, "CREATE TABLE t (a INT PRIMARY KEY)");
-    *state = p;
-    return 0;
-}
-
-static int on_postgres_setup(void **state)
-{
-    return setup(state, "postgres", "POSTGRES_URL");
-}
-
-static int on_mysql_setup(void **state)
-{
-    return setup(state, "mysql", "MARIADB_URL");
-}
-
-static int teardown(void **state)
-{
-    struct proxied *p = *state;
-
-    db_close(p->f.db);
-    if (p->proxy > 0) {
-        (void)kill(p->proxy, SIGKILL);
-        (void)waitpid(p->proxy, NULL, 0);
-    }
-    ok(&p->f, db_scratch_drop(p->direct.data, &p->f.diag));
-    buffer_free(&p->direct);
-    free(p);
-    return 0;
-}
-
-/* --- rules --------------------------------------------------------------- */
-
-/* Three rows in one transaction, through the proxy. */
-static enum status commit_rows(struct proxied *p, const char *cut)
-{
-    struct db_sql sql = sql_of(strcmp(p->dialect, "mysql") == 0
-                                   ? "INSERT INTO t VALUES (?1)"
-                                   : "INSERT INTO t VALUES ($1::bigint)");
-    struct fixture *f = &p->f;
-
-    start_proxy(p, cut);
+    make_table(f);
     begin(f);
-    for (int i = 0; i < 3; i++) {
-        struct db_value param = db_integer(i);
-
-        ok(f, db_queue(f->db, &sql, &param, 1, 1, i, &f->diag));
-    }
-    return db_commit(f->db, NULL, &f->diag);
+    insert_later(f, 1);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    assert_int_equal(count(f), 1);
+    begin(f);
+    insert_later(f, 2);
+    assert_int_equal(count(f), 2);
+    commit(f);
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    assert_int_equal(count(f), 2);
 }
 
-/* The outcome is read back, as the host does it, and the session works. */
-static void find(struct proxied *p, int64_t rows)
+static void an_end_that_nobody_asked_for_forbids_another_begin(void **state)
 {
-    struct fixture *f = &p->f;
+    struct fixture *f = *state;
 
-    assert_false(db_in_transaction(f->db));
+    make_table(f);
+    assert_int_equal(db_commit_end(f->db, NULL, &f->diag), STATUS_PERMANENT);
+    begin(f);
+    insert_later(f, 1);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    begin(f);
+    insert_later(f, 2);
+    assert_int_equal(db_commit_begin(f->db, &f->diag), STATUS_PERMANENT);
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    ok(f, db_commit_begin(f->db, &f->diag));
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    assert_int_equal(count(f), 2);
+}
+
+static void nothing_to_commit_has_an_end_too(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+}
+
+/* The failure comes from one of the two calls, and takes all of it back. */
+static void a_failure_names_the_statement_and_dooms_what_followed(void **state)
+{
+    struct fixture *f = *state;
+    int64_t tag = -1;
+    bool left;
+
+    make_table(f);
+    run(f, "INSERT INTO t VALUES (7)");
+    begin(f);
+    insert_later(f, 6);
+    insert_later(f, 7);
+    insert_later(f, 8);
+    left = db_commit_begin(f->db, &f->diag) == STATUS_OK;
+    if (left) {
+        begin(f);
+        insert_later(f, 9);
+        assert_int_equal(try_run(f, f->db, "INSERT INTO t VALUES (10)"),
+                         STATUS_CONFLICT);
+        assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_CONFLICT);
+        assert_int_equal(db_commit_end(f->db, &tag, &f->diag), STATUS_UNIQUE);
+        assert_int_equal(tag, 7);
+    }
+    assert_int_equal(f->diag.status, STATUS_UNIQUE);
+    assert_int_equal(count(f), 1);
+    begin(f);
+    insert_later(f, 11);
+    commit(f);
+    assert_int_equal(count(f), 2);
+}
+
+static void a_rollback_of_what_followed_does_not_touch_it(void **state)
+{
+    struct fixture *f = *state;
+
+    make_table(f);
+    begin(f);
+    insert_later(f, 1);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    begin(f);
+    insert_later(f, 2);
+    db_rollback(f->db);
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    assert_int_equal(count(f), 1);
+}
+
+/* --- where the driver does not wait -------------------------------------- */
+
+static int64_t read_after(struct fixture *f, struct db_sql *sql, int64_t after)
+{
+    struct db_value param = db_integer(after);
+    int64_t value = 0;
+    bool found;
+
+    ok(f, db_query_int64(f->db, sql, &param, 1, &value, &found, &f->diag));
+    return found ? value : -1;
+}
+
+/* Somebody else holds the row that the transaction writes, so the announced
+ * result can only have come before the transaction was done. */
+static void what_was_announced_is_there_while_the_server_writes(void **state)
+{
+    struct fixture *f = *state;
+    struct db *other = fixture_connect(f);
+    struct db_sql page = sql_of("SELECT min(a) FROM t WHERE a > ?1");
+    struct db_sql change = sql_of("UPDATE t SET a = 10 WHERE a = 1");
+    struct db_value param = db_integer(1);
+
+    make_table(f);
+    run(f, "INSERT INTO t VALUES (1), (2)");
+    ok(f, db_begin(other, &f->diag));
+    ok(f, try_run(f, other, "SELECT 1 FROM t WHERE a = 1 FOR UPDATE"));
+    begin(f);
+    ok(f, db_queue(f->db, &change, NULL, 0, 1, 0, &f->diag));
+    db_announce(f->db, &page, &param, 1);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    assert_int_equal(read_after(f, &page, 1), 2);
+    ok(f, db_commit(other, NULL, &f->diag));
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    assert_int_equal(number(f, "SELECT max(a) FROM t"), 10);
+    db_close(other);
+}
+
+static void a_failing_announcement_does_not_touch_the_commit(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql page = sql_of("SELECT 1 / (?1 - 1)");
+    struct db_value param = db_integer(1);
+
+    make_table(f);
+    begin(f);
+    insert_later(f, 1);
+    db_announce(f->db, &page, &param, 1);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    ok(f, db_commit_end(f->db, NULL, &f->diag));
+    assert_int_equal(count(f), 1);
+}
+
+static void a_connection_that_ends_before_the_answer_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct db *other = fixture_connect(f);
+    struct db_sql change = sql_of("UPDATE t SET a = 10 WHERE a = 1");
+    char end[96];
+
+    make_table(f);
+    run(f, "INSERT INTO t VALUES (1)");
+    snprintf(end, sizeof(end), "SELECT pg_terminate_backend(%lld, 10000)",
+             (long long)number(f, "SELECT pg_backend_pid()"));
+    ok(f, db_begin(other, &f->diag));
+    ok(f, try_run(f, other, "SELECT 1 FROM t WHERE a = 1 FOR UPDATE"));
+    begin(f);
+    ok(f, db_queue(f->db, &change, NULL, 0, 1, 0, &f->diag));
+    ok(f, db_commit_begin(f->db, &f->diag));
+    ok(f, try_run(f, other, end));
+    begin(f);
+    insert_later(f, 2);
+    assert_int_equal(db_flush(f->db, NULL, &f->diag), STATUS_LOST);
+    assert_int_equal(db_commit_end(f->db, NULL, &f->diag), STATUS_LOST);
+    db_rollback(f->db);
     ok(f, db_reopen(f->db, &f->diag));
-    for (int64_t end = clock_monotonic() + PATIENCE;
-         number(f, "SELECT count(*) FROM t") != rows;)
-        assert_true(clock_monotonic() < end);
-    run(f, "INSERT INTO t VALUES (77)");
-    assert_int_equal(number(f, "SELECT count(*) FROM t"), rows + 1);
+    db_rollback(other);
+    assert_int_equal(number(f, "SELECT sum(a) FROM t"), 1);
+    db_close(other);
 }
 
-static void
-a_commit_that_never_arrived_is_lost_and_nothing_is_kept(void **state)
+static void a_deadline_of_the_commit_interrupts_it(void **state)
 {
-    assert_int_equal(commit_rows(*state, "before"), STATUS_LOST);
-    find(*state, 0);
+    struct fixture *f = *state;
+    struct db_sql slow = sql_of("SELECT pg_sleep(600)");
+
+    begin(f);
+    ok(f, db_queue(f->db, &slow, NULL, 0, DB_ANY_ROWS, 5, &f->diag));
+    db_deadline(f->db, clock_monotonic() + CLOCK_SECOND / 5);
+    ok(f, db_commit_begin(f->db, &f->diag));
+    db_deadline(f->db, 0);
+    assert_int_equal(db_commit_end(f->db, NULL, &f->diag), STATUS_FAILED);
+    assert_int_equal(number(f, "SELECT 1"), 1);
 }
-
-static void a_commit_whose_answer_is_lost_is_lost_and_all_is_kept(void **state)
-{
-    assert_int_equal(commit_rows(*state, "after"), STATUS_LOST);
-    find(*state, 3);
-}
-
-/* What was answered is known, whatever becomes of the connection. */
-static void a_commit_that_was_answered_is_none_that_is_lost(void **state)
-{
-    struct proxied *p = *state;
-
-    ok(&p->f, commit_rows(p, "behind"));
-    assert_int_equal(try_run(&p->f, p->f.db, "INSERT INTO t VALUES (5)"),
-                     STATUS_LOST);
-    find(p, 3);
-}
-
-static void a_commit_that_is_answered_by_rollback_is_an_error(void **state)
-{
-    struct proxied *p = *state;
-
-    assert_int_equal(commit_rows(p, "rollback"), STATUS_PERMANENT);
-    assert_says(&p->f, "rolled the transaction back instead of committing");
-    find(p, 0);
-}
-
-#define ON(dialect, test)                                                      \
-    {                                                                          \
-#test " (" #dialect ")", test, on_##dialect##_setup, teardown, NULL    \
-    }
-#define ON_BOTH(test) ON(postgres, test), ON(mysql, test)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_BOTH(a_commit_that_never_arrived_is_lost_and_nothing_is_kept),
-        ON_BOTH(a_commit_whose_answer_is_lost_is_lost_and_all_is_kept),
-        ON_BOTH(a_commit_that_was_answered_is_none_that_is_lost),
-        ON(postgres, a_commit_that_is_answered_by_rollback_is_an_error),
+        on_every_driver(each_transaction_is_committed_before_the_next),
+        on_every_driver(a_statement_that_follows_sees_what_was_committed),
+        on_every_driver(an_end_that_nobody_asked_for_forbids_another_begin),
+        on_every_driver(nothing_to_commit_has_an_end_too),
+        on_every_driver(a_failure_names_the_statement_and_dooms_what_followed),
+        on_every_driver(a_rollback_of_what_followed_does_not_touch_it),
+        on_postgres(what_was_announced_is_there_while_the_server_writes),
+        on_postgres(a_failing_announcement_does_not_touch_the_commit),
+        on_postgres(a_connection_that_ends_before_the_answer_is_lost),
+        on_postgres(a_deadline_of_the_commit_interrupts_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
