@@ -1,0 +1,238 @@
+"""What the fault campaign does to hosts, writers, servers and connections."""
+
+import atexit
+import signal
+import subprocess
+import time
+import typing
+
+from databases import DEADLINE, fail, wait_until
+
+EVENTS_PER_KILL = 2000
+
+# Seconds between the start of a host and its kill, at most. It follows the
+# machine: longer after a kill before the first commit, shorter after one that
+# found the host idle.
+LONGEST_LIFE = 0.15
+LONGER, SHORTER = 1.4, 0.7
+
+# One kill in so many comes while a backend of the host runs a statement.
+MID_STATEMENT = 4
+
+UNAVAILABLE = 69  # exit code: the database cannot be used now
+
+
+class Progress(typing.NamedTuple):
+    lowest: int  # checkpoint of all
+    total: int   # of all checkpoints: rises with each commit
+    end: int     # of the event store
+
+
+class Host:
+    """The program with one application folder and one database."""
+
+    def __init__(self, program, folder, database, url=None):
+        self.program, self.folder, self.database = program, folder, database
+        self.url = url or database.url
+
+    def command(self, verb, *words):
+        return [str(self.program), verb, "--quiet", "--config",
+                str(self.folder / "moontide.conf.lua"), "--database", self.url,
+                *map(str, words)]
+
+    def start(self, verb, *words):
+        with open(self.folder / f"{verb}.log", "ab") as log:
+            process = subprocess.Popen(self.command(verb, *words), stdout=log,
+                                       stderr=log)
+        atexit.register(kill, process) # when a campaign is given up
+        return process
+
+    def run(self, verb, *words):
+        """Runs to the end and expects success."""
+        self.ends_well(self.start(verb, *words), verb, *words)
+
+    def ends_well(self, process, verb, *words):
+        code = process.wait(DEADLINE)
+        if code != 0:
+            fail(f"{' '.join(self.command(verb, *words))}: exit code {code}, see "
+                 f"{self.folder / (verb + '.log')}")
+
+    def append(self, chunk):
+        """Until it is there: a writer whose database is away gives up."""
+        words = ("append", "--batch", "100", chunk)
+        limit = time.monotonic() + DEADLINE
+        while time.monotonic() < limit:
+            code = self.start(*words).wait(DEADLINE)
+            if code == 0:
+                return
+            if code != UNAVAILABLE:
+                fail(f"append of {chunk.name}: exit code {code}, see "
+                     f"{self.folder / 'append.log'}")
+        fail(f"append of {chunk.name} does not come to its end")
+
+    def query(self, sql):
+        return self.database.query(sql)
+
+    def progress(self):
+        """What the checkpoints say, from one snapshot."""
+        return Progress(*map(int, self.query(
+            "SELECT (SELECT coalesce(min(coalesce(position, 0)), 0)"
+            "          FROM CONSUMER_CHECKPOINTS),"
+            "       (SELECT coalesce(sum(position), 0)"
+            "          FROM CONSUMER_CHECKPOINTS),"
+            f"       ({self.database.end})")[0]))
+
+    def is_done(self):
+        progress = self.progress()
+        return progress.lowest >= progress.end
+
+
+def kill(process):
+    """SIGKILL; false when the process had ended before it came."""
+    if process.poll() is not None:
+        return False
+    process.send_signal(signal.SIGKILL)
+    return process.wait(DEADLINE) == -signal.SIGKILL
+
+
+# --- kills -----------------------------------------------------------------------
+
+
+def kill_in_statement(host, runner, writer):
+    """Kills the host while its backend runs a statement, and starts the next
+    one at once: the old transaction may still end either way. Gives the new
+    host, and whether it came in time."""
+    holder = host.database.hold("ledger")
+    try:
+        wait_until(lambda: host.database.waiting("ledger") > 0 or
+                   (writer.poll() is not None and host.is_done()),
+                   "a host waits for the ledger")
+        hit = kill(runner) and host.database.waiting("ledger") > 0
+        return host.start("run"), hit
+    finally:
+        holder.close()
+
+
+def kill_campaign(host, chunks, chance):
+    """Each chunk is appended while a host runs; the host is killed, and one
+    writer in two is, too, and then appends its chunk again."""
+    counts = {"mid-run": 0, "mid-statement": 0, "starting": 0, "idle": 0,
+              "ended": 0, "writers": 0, "writers mid-file": 0}
+    longest = LONGEST_LIFE
+    for number, chunk in enumerate(chunks):
+        before = host.progress()
+        life = chance.uniform(0.005, longest)
+        writer_life = (chance.uniform(0.0, longest / 2)
+                       if chance.random() < 1 / 2 else None)
+        started = time.monotonic()
+        runner = host.start("run")
+        writer = host.start("append", "--batch", "100", chunk)
+        if writer_life is not None:
+            time.sleep(writer_life)
+            if kill(writer):
+                counts["writers"] += 1
+                kept = host.progress().end - before.end
+                counts["writers mid-file"] += 0 < kept < EVENTS_PER_KILL
+            writer = host.start("append", "--batch", "100", chunk)
+        time.sleep(max(0.0, started + life - time.monotonic()))
+        if hasattr(host.database, "hold") and number % MID_STATEMENT == 1:
+            runner, hit = kill_in_statement(host, runner, writer)
+            counts["mid-statement"] += hit
+            time.sleep(life)
+        hit = kill(runner)
+        after = host.progress()
+        if not hit:
+            counts["ended"] += 1
+        elif after.lowest >= after.end:
+            counts["idle"] += 1
+            longest *= SHORTER
+        elif after.total > before.total:
+            counts["mid-run"] += 1
+        else:
+            counts["starting"] += 1
+            longest *= LONGER
+        host.ends_well(writer, "append", chunk)
+    host.run("run", "--until-idle")
+    return counts
+
+
+# --- two hosts -------------------------------------------------------------------
+
+
+def stop_outside_of_transaction(host, process):
+    """SIGSTOP, at a moment when the process holds no lock on the database."""
+    limit = time.monotonic() + DEADLINE
+    while time.monotonic() < limit:
+        process.send_signal(signal.SIGSTOP)
+        if host.database.is_quiet():
+            return
+        process.send_signal(signal.SIGCONT)
+    fail("a host never lets go of the database")
+
+
+def two_hosts(first, second, chunks):
+    """Both run on one database while the events come in, until all is applied;
+    gives their exit codes after SIGTERM."""
+    runners = [first.start("run"), second.start("run")]
+    for number, chunk in enumerate(chunks):
+        # Each in turn has the first chunks alone, so that both certainly work
+        # and wake up to checkpoints that the other one has moved.
+        still = runners[number % 2] if number < 4 else None
+        if still is not None:
+            stop_outside_of_transaction(first, still)
+        first.run("append", "--batch", "100", chunk)
+        if still is not None:
+            wait_until(first.is_done, "a host has applied what is there")
+            still.send_signal(signal.SIGCONT)
+    wait_until(lambda: first.is_done() or any(r.poll() is not None for r in runners),
+               "two hosts have applied what is there")
+    return [end_well(runner) for runner in runners]
+
+
+def end_well(runner):
+    """The exit code after SIGTERM."""
+    if runner.poll() is None:
+        runner.send_signal(signal.SIGTERM)
+    return runner.wait(DEADLINE)
+
+
+# --- servers and connections -----------------------------------------------------
+
+
+def crash_campaign(host, chunks, crashes, chance):
+    """One host lives through all of it: while it applies, its server ends as in
+    a crash and comes back. Gives how often there was work left by then, and its
+    exit code."""
+    in_work = 0
+    host.run("run", "--until-idle")
+    runner = host.start("run")
+    at = set(chance.sample(range(len(chunks)), crashes))
+    for number, chunk in enumerate(chunks):
+        writer = host.start("append", "--batch", "100", chunk)
+        if number in at:
+            time.sleep(chance.uniform(0.0, 0.15))
+            host.database.crash()
+            in_work += writer.poll() is None or not host.is_done()
+        if writer.wait(DEADLINE) != 0:
+            host.append(chunk)
+    wait_until(lambda: host.is_done() or runner.poll() is not None,
+               "a host has applied what is there")
+    return in_work, end_well(runner)
+
+
+def cut_campaign(host, proxy, chunks, every):
+    """One host and its writers reach the server through a proxy that cuts
+    connections at random, the host's first one once it works. Gives the host's
+    exit code."""
+    runner = host.start("run")
+    host.append(chunks[0])
+    wait_until(lambda: host.is_done() or runner.poll() is not None,
+               "a host has applied what is there")
+    proxy.every = every
+    proxy.cut_all()
+    for chunk in chunks[1:]:
+        host.append(chunk)
+    wait_until(lambda: host.is_done() or runner.poll() is not None,
+               "a host has applied what is there")
+    proxy.every = 0
+    return end_well(runner)

@@ -1,0 +1,224 @@
+"""The databases of the fault campaign, looked into from outside of the host:
+SQLite's file with Python's own module, servers with their clients."""
+
+import os
+import pathlib
+import shlex
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DEADLINE = 120  # seconds that anything here may take
+PAUSE = 0.01
+
+
+def fail(message):
+    sys.exit(f"faults: {message}")
+
+
+def wait_until(condition, what):
+    limit = time.monotonic() + DEADLINE
+    while not condition():
+        if time.monotonic() > limit:
+            fail(f"waited in vain until {what}")
+        time.sleep(PAUSE)
+
+
+# --- SQLite ----------------------------------------------------------------------
+
+
+class Sqlite:
+    name = "sqlite"
+    gaps = False  # positions have none
+    end = "SELECT val FROM EVENT_STORE_GLOBAL_POSITION"
+
+    def __init__(self, folder, name):
+        self.path = folder / f"{name}.db"
+        self.url = f"sqlite:{self.path}"
+
+    def query(self, sql):
+        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True,
+                                     timeout=DEADLINE)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    def is_quiet(self):
+        """No process holds a lock on the file."""
+        connection = sqlite3.connect(self.path, timeout=0.2, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+            return True
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.close()
+
+    def drop(self):
+        pass
+
+
+# --- servers ---------------------------------------------------------------------
+
+
+def scripts_servers(*words):
+    return subprocess.run([ROOT / "scripts/servers", *words], check=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True).stdout
+
+
+class Servers:
+    """The private servers, started when they do not run, and stopped then."""
+
+    def __init__(self):
+        self.started = not (ROOT / "build/servers/state").exists()
+        scripts_servers("start")
+        words = shlex.split(scripts_servers("env"))
+        self.urls = dict(word.split("=", 1) for word in words if "=" in word)
+
+    def stop(self):
+        if self.started:
+            scripts_servers("stop")
+
+
+class Session:
+    """A client that stays connected: one answer after the other."""
+
+    MARK = "that was all"
+
+    def __init__(self, command):
+        self.client = subprocess.Popen(command, stdin=subprocess.PIPE, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def rows(self, sql):
+        """Rows of texts and whole numbers; None when the server is gone."""
+        rows = []
+        try:
+            self.client.stdin.write(f"{sql};\nSELECT '{self.MARK}';\n")
+            self.client.stdin.flush()
+        except OSError:
+            return None
+        for line in self.client.stdout:
+            line = line.rstrip("\n")
+            if line == self.MARK:
+                return rows
+            rows.append(tuple(int(field) if field.lstrip("-").isdigit() else field
+                              for field in line.split("\t")))
+        return None
+
+    def why(self):
+        self.client.kill()
+        return self.client.communicate()[1]
+
+    def close(self):
+        self.client.kill()
+        self.client.communicate()
+
+
+class Server:
+    """A database of its own on one of the servers."""
+
+    def __init__(self, servers, name):
+        server = servers.urls[self.variable]
+        self.name_there = f"faults_{os.getpid()}_{name}"
+        self.at = urllib.parse.urlsplit(server)
+        self.server_url = server
+        self.url = self.at._replace(path="/" + self.name_there).geturl()
+        self.session = None
+        self.run_there(f"CREATE DATABASE {self.name_there}")
+
+    def run_there(self, sql):
+        session = Session(self.client(self.server_url))
+        if session.rows(sql) is None:
+            fail(f"{sql}: {session.why()}")
+        session.close()
+
+    def open(self):
+        return Session(self.client(self.url))
+
+    def query(self, sql):
+        """Also over a restart of the server."""
+        limit = time.monotonic() + DEADLINE
+        while True:
+            if self.session is None:
+                self.session = self.open()
+            rows = self.session.rows(sql)
+            if rows is not None:
+                return rows
+            why = self.session.why()
+            self.session = None
+            if time.monotonic() > limit:
+                fail(f"{sql}: {why}")
+            time.sleep(0.1)
+
+    def crash(self):
+        scripts_servers("crash", self.server)
+
+    def drop(self):
+        if self.session is not None:
+            self.session.close()
+        self.run_there(self.drop_there.format(self.name_there))
+
+
+class Postgres(Server):
+    name, server, variable = "postgres", "postgres", "POSTGRES_URL"
+    gaps = True  # a position that was drawn and rolled back is gone
+    end = ("SELECT CASE WHEN is_called THEN last_value ELSE 0 END"
+           " FROM EVENT_STORE_GLOBAL_POSITION")
+    drop_there = "DROP DATABASE {} WITH (FORCE)"
+
+    @staticmethod
+    def client(url):
+        return ["psql", url, "-XqAt", "-F", "\t", "-v", "ON_ERROR_STOP=1"]
+
+    def is_quiet(self):
+        return self.query(
+            "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle'"
+            " AND datname = current_database() AND pid <> pg_backend_pid()") == [(0,)]
+
+    def hold(self, table):
+        session = self.open()
+        session.rows(f"BEGIN; LOCK TABLE {table} IN EXCLUSIVE MODE")
+        return session
+
+    def waiting(self, table):
+        """Backends that stand in a statement because of hold()."""
+        return self.query(f"SELECT count(*) FROM pg_locks WHERE NOT granted"
+                          f" AND relation = '{table}'::regclass")[0][0]
+
+
+class Mysql(Server):
+    name, server, variable = "mysql", "mariadb", "MARIADB_URL"
+    gaps = False
+    end = "SELECT val FROM EVENT_STORE_GLOBAL_POSITION"
+    drop_there = "DROP DATABASE {}"
+
+    @staticmethod
+    def client(url):
+        at = urllib.parse.urlsplit(url)
+        return ["mariadb", "--no-defaults", "--default-character-set=utf8mb4",
+                f"--host={at.hostname}", f"--port={at.port}", f"--user={at.username}",
+                "--batch", "--skip-column-names", "--unbuffered", at.path[1:]]
+
+    def is_quiet(self):
+        time.sleep(0.15) # the server renews what it shows only between looks
+        return self.query(
+            "SELECT count(*) FROM information_schema.innodb_trx AS t"
+            " JOIN information_schema.processlist AS p ON p.id = t.trx_mysql_thread_id"
+            " WHERE p.db = DATABASE() AND p.id <> CONNECTION_ID()") == [(0,)]
+
+    def hold(self, table):
+        session = self.open()
+        session.rows(f"LOCK TABLES {table} WRITE")
+        return session
+
+    def waiting(self, table):
+        return self.query(
+            "SELECT count(*) FROM information_schema.processlist"
+            " WHERE db = DATABASE() AND state LIKE 'Waiting for table%lock'"
+            f" AND info LIKE '%{table}%'")[0][0]
