@@ -25,7 +25,7 @@ UNAVAILABLE = 69  # exit code: the database cannot be used now
 class Progress(typing.NamedTuple):
     lowest: int  # checkpoint of all
     total: int   # of all checkpoints: rises with each commit
-    end: int     # of the event store
+    end: int     # position of the last event
 
 
 class Host:
@@ -80,7 +80,8 @@ class Host:
             "          FROM CONSUMER_CHECKPOINTS),"
             "       (SELECT coalesce(sum(position), 0)"
             "          FROM CONSUMER_CHECKPOINTS),"
-            f"       ({self.database.end})")[0]))
+            "       (SELECT coalesce(max(global_position), 0)"
+            "          FROM EVENT_STORE)")[0]))
 
     def is_done(self):
         progress = self.progress()

@@ -123,6 +123,8 @@ class Session:
 class Server:
     """A database of its own on one of the servers."""
 
+    position = 2 # in the rows of append_sql
+
     def __init__(self, servers, name):
         server = servers.urls[self.variable]
         self.name_there = f"faults_{os.getpid()}_{name}"
@@ -186,6 +188,25 @@ class Postgres(Server):
         session.rows(f"BEGIN; LOCK TABLE {table} IN EXCLUSIVE MODE")
         return session
 
+    @staticmethod
+    def append_sql(aggregate_type, aggregate_id, event_type, count):
+        """Gives rows with the id first, and the position at `position`."""
+        types = ", ".join([f"'{event_type}'"] * count)
+        payloads = ", ".join(f"'{{\"n\": {n}}}'" for n in range(count))
+        return (f"SELECT id, sequence_no, global_position FROM moontide_append(NULL::event_store,"
+                f" '{aggregate_type}', '{aggregate_id}', 'any', ARRAY[{types}],"
+                f" ARRAY[{payloads}]::json[])")
+
+    @staticmethod
+    def ends(name, prepared):
+        """Begin, prepare, commit and roll back."""
+        if not prepared:
+            return "BEGIN", "", "COMMIT", "ROLLBACK"
+        return ("BEGIN", f"PREPARE TRANSACTION '{name}'",
+                f"COMMIT PREPARED '{name}'", f"ROLLBACK PREPARED '{name}'")
+
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
     def waiting(self, table):
         """Backends that stand in a statement because of hold()."""
         return self.query(f"SELECT count(*) FROM pg_locks WHERE NOT granted"
@@ -222,3 +243,19 @@ class Mysql(Server):
             "SELECT count(*) FROM information_schema.processlist"
             " WHERE db = DATABASE() AND state LIKE 'Waiting for table%lock'"
             f" AND info LIKE '%{table}%'")[0][0]
+
+    @staticmethod
+    def append_sql(aggregate_type, aggregate_id, event_type, count):
+        events = ", ".join(f'{{"type": "{event_type}", "payload": {{"n": {n}}}}}'
+                           for n in range(count))
+        return (f"CALL moontide_append('{aggregate_type}', '{aggregate_id}', 'any',"
+                f" '[{events}]')")
+
+    @staticmethod
+    def ends(name, prepared):
+        if not prepared:
+            return "BEGIN", "", "COMMIT", "ROLLBACK"
+        return (f"XA START '{name}'", f"XA END '{name}'; XA PREPARE '{name}'",
+                f"XA COMMIT '{name}'", f"XA ROLLBACK '{name}'")
+
+    begin_reading = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
