@@ -104,7 +104,7 @@ function cluster.postgres(folder)
   return postgres_at(folder, path):start()
 end
 
---- crash(): as after a failure of power; what was committed is there.
+--- crash(): without a word to anybody; what was committed is there again.
 function Postgres:crash()
   self:stop "QUIT"
 end
@@ -115,6 +115,20 @@ function Postgres:standby()
   run(self.folder, join(as "postgres", { bin() .. "/pg_basebackup", "-D", path .. "/data", "-d", self.url, "-R",
     "-X", "stream", "-c", "fast", "--no-sync", { cwd = path } }))
   return postgres_at(self.folder, path):start()
+end
+
+--- age(transaction): the stopped server goes on with this transaction id, a
+-- multiple of 32768 (where a page of the commit log begins).
+function Postgres:age(transaction)
+  run(self.folder, join(as "postgres", { bin() .. "/pg_resetwal", "-x", transaction, self.path .. "/data" }))
+end
+
+--- copy_to(other): as with a dump and a restore.
+function Postgres:copy_to(other)
+  local dump = self.folder:exec("pg_dump", self.url, "--no-owner")
+  if dump.code ~= 0 then error(dump.err, 2) end
+  local result = self.folder:exec("psql", other.url, "-Xq", "-v", "ON_ERROR_STOP=1", { stdin = dump.out })
+  if result.code ~= 0 then error(result.err, 2) end
 end
 
 --- value(sql): the first column of the only row.
@@ -141,6 +155,10 @@ end
 local Mariadb = setmetatable({}, { __index = Server })
 Mariadb.__index = Mariadb
 
+function Mariadb:crash()
+  self:stop "KILL"
+end
+
 --- mariadb(folder): a running server with data of its own. `user` may do
 -- everything but write to a read-only server.
 function cluster.mariadb(folder)
@@ -151,7 +169,7 @@ function cluster.mariadb(folder)
   local self = setmetatable({ folder = folder, path = path, port = port }, Mariadb)
   self.words = join(as "mysql", { "/usr/sbin/mariadbd", "--no-defaults", "--datadir=" .. path .. "/data",
     "--socket=" .. path .. "/socket", "--port=" .. port, "--bind-address=127.0.0.1", "--pid-file=" .. path .. "/pid",
-    "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0" })
+    "--skip-log-bin", "--innodb-flush-log-at-trx-commit=2" })
   self.probe = { "mariadb", "--no-defaults", "--user=root", "--socket=" .. path .. "/socket", "-e", "SELECT 1" }
   self:start()
   self:execute [[
