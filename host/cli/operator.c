@@ -14,7 +14,7 @@ static void take_declared(struct operator_session *session)
 
     session->declared = mem_alloc((count + 1) * sizeof(*session->declared));
     session->fingerprints = mem_alloc((count + 1) *
-                                      sizeof(*session->fingerprints));
+                                      sizeof(struct fingerprint *));
     for (size_t i = 0; i < count; i++) {
         session->declared[i] = declarations[i].name;
         session->fingerprints[i] = &declarations[i].fingerprint;

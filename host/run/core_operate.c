@@ -80,7 +80,7 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
                                                          &count);
     const char **names = lua_newuserdata(L, (count + 1) * sizeof(*names));
     const struct fingerprint **fingerprints = lua_newuserdata(
-        L, (count + 1) * sizeof(*fingerprints));
+        L, (count + 1) * sizeof(struct fingerprint *));
 
     for (size_t i = 0; i < count; i++) {
         names[i] = list[i].name;

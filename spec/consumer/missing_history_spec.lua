@@ -26,7 +26,8 @@ dialect.each(function(database)
     end
 
     local function gaps()
-      return rig:query "SELECT min(incomplete_through) AS low, max(incomplete_through) AS high FROM CONSUMER_CHECKPOINTS"[1]
+      return rig:query([[
+        SELECT min(incomplete_through) AS low, max(incomplete_through) AS high FROM CONSUMER_CHECKPOINTS]])[1]
     end
 
     local function at(key)

@@ -53,7 +53,8 @@ dialect.each(function(database)
     it("records the first failure as FAILED with the time of the next attempt, and lets the consumer run", function()
       start(RETRY)
       assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING" }, rig:waiting())
-      local row = rig:query "SELECT next_retry_at AS at, recorded_at AS since FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'FAILED'"[1]
+      local row = rig:query([[SELECT next_retry_at AS at, recorded_at AS since
+        FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'FAILED']])[1]
       assert.is_string(row.at)
       assert.is_true(row.at > row.since)
       assert.equal("RUNNING", rig:state "notes")

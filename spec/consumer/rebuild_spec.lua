@@ -323,7 +323,8 @@ dialect.each(function(database)
     } do
       it("changes nothing when reset " .. what .. ", and can be asked again or taken back", function()
         start("reset = function(ctx) " .. body .. " end,")
-        assert.error_matches(function() rig.host:rebuild "notes" end, "the reset of 'notes' failed: .*handlers/spec.lua:%d+")
+        assert.error_matches(function() rig.host:rebuild "notes" end,
+          "the reset of 'notes' failed: .*handlers/spec.lua:%d+")
         assert.same({ "A:1", "B:2" }, rig:ledger())
         assert.equal("REBUILDING", rig:state "notes")
         rig.host:rebuild("notes", { cancel = true })
