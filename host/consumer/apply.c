@@ -1,6 +1,7 @@
 #include "consumer/apply.h"
 
 #include "base/hash.h"
+#include "consumer/flight.h"
 #include "consumer/outcome.h"
 
 /* Units that a page may have for each of its messages, on average, before it
@@ -13,11 +14,15 @@ enum status apply_begin(struct consumer *c, bool *run,
                         struct checkpoint_lock *lock, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
+    bool undone, own = flight_is_of(c);
     struct checkpoints stored;
     enum status status;
 
     *run = false;
     c->ended = NULL;
+    status = flight_settle(env->flight, &undone, diag);
+    if (status != STATUS_OK || (own && undone))
+        return status;
     status = db_begin(env->db, diag);
     if (status != STATUS_OK)
         return status;
@@ -213,12 +218,15 @@ static enum status forget_skips(struct consumer *c, const struct poll *poll,
                         lowest, diag);
 }
 
-/* Everything of the page but begin and the end of the transaction. */
+/* Everything of the page but begin and the end of the transaction. `looked`
+ * is NULL when it passes without a look. */
 static enum status page_run(struct consumer *c, const struct poll *poll,
-                            const struct checkpoint_lock *lock,
+                            const struct checkpoint_lock *looked,
                             const struct apply_search *search, bool *repeat,
                             int64_t *through, struct diag *diag)
 {
+    const struct checkpoint_lock quiet = {.epoch = c->row.epoch};
+    const struct checkpoint_lock *lock = looked != NULL ? looked : &quiet;
     const struct consumer_env *env = c->env;
     const struct apply_run run = {
         .careful = search->careful,
@@ -242,6 +250,8 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
                             poll->after, c->page.through, &c->skips, diag);
     if (status == STATUS_OK)
         status = page_units(c, poll, lock, through, diag);
+    if (status == STATUS_OK && looked == NULL)
+        status = flight_pass(c, poll, *through, diag);
     if (status == STATUS_OK)
         status = apply_units(c, &run, repeat, diag);
     if (status != STATUS_OK || *repeat)
@@ -250,7 +260,7 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
     status = apply_record(c, false, diag);
     if (status == STATUS_OK && lock->skipped)
         status = forget_skips(c, poll, *through, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && looked != NULL)
         status = checkpoint_advance(env->db, env->catalog, c->row.id, c->source,
                                     poll->partitions, poll->npartitions,
                                     *through, diag);
@@ -286,11 +296,72 @@ static void page_committed(struct consumer *c, const struct poll *poll,
     apply_committed(c);
 }
 
+/* Nothing of the batch is to be told or kept in mind after its commit. */
+static bool is_plain(const struct consumer *c)
+{
+    return c->nentries == 0 && c->nskipping == 0;
+}
+
+/*
+ * The page without a look before: *sent when it is in flight now. *again asks
+ * for another turn of the consumer: what was in flight did not come to be.
+ * CONFLICT, and *repeat, ask for an attempt that looks.
+ */
+static enum status page_pass(struct consumer *c, const struct poll *poll,
+                             struct apply_search *search, bool *again,
+                             bool *repeat, struct diag *diag)
+{
+    struct db *db = c->env->db;
+    int64_t through = c->page.through;
+    struct diag settled;
+    enum status before, status;
+
+    *repeat = *again = false;
+    c->ended = NULL;
+    status = db_begin(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = page_run(c, poll, NULL, search, repeat, &through, diag);
+    before = flight_settle(c->env->flight, again, &settled);
+    if (before != STATUS_OK) {
+        *diag = settled;
+        status = before;
+    }
+    if (status == STATUS_OK && !*again && !*repeat) {
+        poll_announce(c, poll, through);
+        if (is_plain(c)) {
+            status = flight_send(c, poll, through, diag);
+        } else {
+            status = apply_commit(c, false, diag);
+            c->quiet = false;
+            if (status == STATUS_OK)
+                page_committed(c, poll, through);
+        }
+    }
+    c->applier.ops->end(c->applier.self);
+    if (status != STATUS_OK || *again || *repeat)
+        db_rollback(db);
+    return before == STATUS_OK && *again ? STATUS_OK : status;
+}
+
 enum status apply_page(struct consumer *c, const struct poll *poll,
                        struct diag *diag)
 {
-    struct apply_search search = {.careful = false};
+    struct apply_search search = {.careful = c->careful};
 
+    if (flight_may(c, poll)) {
+        bool again, repeat;
+        enum status status = page_pass(c, poll, &search, &again, &repeat, diag);
+
+        if (again || (status == STATUS_OK && !repeat))
+            return status;
+        if (status != STATUS_OK && status != STATUS_CONFLICT &&
+            !applier_is_fault(status))
+            return status;
+        search.careful = repeat || status != STATUS_CONFLICT;
+        c->quiet = false;
+    }
+    c->careful = false;
     for (;;) {
         struct checkpoint_lock lock = {.epoch = 0};
         int64_t through = c->page.through;
@@ -299,9 +370,6 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
 
         if (status != STATUS_OK || !run)
             return status;
-        /* Both flags may be from before the wait for the lock, and who deletes
-         * a message records its skip in the same transaction. */
-        lock.skipped |= lock.undelivered && c->own_key;
         status = page_run(c, poll, &lock, &search, &repeat, &through, diag);
         if (status == STATUS_OK && !repeat) {
             poll_announce(c, poll, through);
@@ -310,6 +378,7 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             page_committed(c, poll, through);
+            c->quiet = is_plain(c) && !lock.undelivered && !lock.skipped;
             return STATUS_OK;
         }
         status = apply_search_on(c, &search, status, c->page.count <= 1,

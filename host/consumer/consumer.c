@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "consumer/apply.h"
 #include "consumer/declared.h"
+#include "consumer/flight.h"
 #include "consumer/gap.h"
 #include "consumer/poll.h"
 #include "consumer/rebuild.h"
@@ -128,6 +129,7 @@ static enum status take_position(struct consumer *c, struct diag *diag)
     c->incomplete = lock.incomplete;
     buffer_clear(&c->swept);
     copy_positions(&c->before, &c->stored);
+    c->quiet = c->careful = false;
     c->retries = (struct consumer_retries){.any = lock.undelivered};
     c->conflicts = 0;
     return take_holds(c, diag);
@@ -218,8 +220,13 @@ enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
     bool ran = is_running(c);
     int64_t epoch = c->row.epoch;
-    enum status status = db_begin(c->env->db, diag);
+    enum status status;
+    bool undone;
 
+    /* what became of it is read from the database in any case */
+    if (flight_is_of(c))
+        (void)!flight_settle(c->env->flight, &undone, NULL);
+    status = db_begin(c->env->db, diag);
     if (status != STATUS_OK)
         return status;
     status = take_position(c, diag);
@@ -229,10 +236,9 @@ enum status consumer_reload(struct consumer *c, struct diag *diag)
     return status;
 }
 
-/* Shrinks or grows the page so that the next one takes about TARGET_US. */
-static void adapt(struct consumer *c, int64_t took_us)
+/* So that the next one takes about TARGET_US. */
+void consumer_adapt(struct consumer *c, size_t count, int64_t took_us)
 {
-    size_t count = c->page.count;
     size_t fits;
 
     if (count == 0)
@@ -351,7 +357,7 @@ enum status consumer_step(struct consumer *c,
     struct poll poll;
     int64_t upto = mark->mark;
     int64_t began;
-    bool found;
+    bool found, undone;
     enum status status;
 
     *worked = false;
@@ -387,6 +393,13 @@ enum status consumer_step(struct consumer *c,
     if (c->replay_through != CHECKPOINT_NONE && c->replay_through < upto)
         upto = c->replay_through;
     status = poll_page(c, upto, &poll, &found, diag);
+    if (status == STATUS_OK && flight_is_of(c) &&
+        (!found || c->page.count == 0 || !flight_may(c, &poll))) {
+        status = flight_settle(c->env->flight, &undone, diag);
+        *worked = undone;
+        if (undone) /* the page begins elsewhere now */
+            return status;
+    }
     if (status != STATUS_OK)
         return status;
     if (!found) {
@@ -404,8 +417,8 @@ enum status consumer_step(struct consumer *c,
     copy_positions(&c->before, &c->stored);
     began = clock_monotonic();
     status = apply_page(c, &poll, diag);
-    if (status == STATUS_OK && c->singly == 0)
-        adapt(c, clock_monotonic() - began);
+    if (status == STATUS_OK && c->singly == 0 && !flight_is_of(c))
+        consumer_adapt(c, c->page.count, clock_monotonic() - began);
     return status;
 }
 
@@ -427,9 +440,13 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
     const struct consumer_env *env = c->env;
     int64_t *partitions;
     struct checkpoint_lock lock = {.epoch = 0};
-    bool run, any = false;
-    enum status status;
+    bool run, undone, any = false;
+    enum status status = STATUS_OK;
 
+    if (flight_is_of(c))
+        status = flight_settle(c->env->flight, &undone, diag);
+    if (status != STATUS_OK)
+        return status;
     for (int p = 0; p < c->reached.partitions; p++)
         any |= c->reached.position[p] > c->stored.position[p];
     if (!any || !is_running(c))

@@ -15,6 +15,8 @@
 #include "topic/high_water_mark.h"
 
 /** What all consumers of a process share; borrowed, one thread. */
+struct flight; /* consumer/flight.h */
+
 struct consumer_env {
     struct db *db;
     const struct catalog *catalog;
@@ -24,9 +26,10 @@ struct consumer_env {
     const struct clock *clock;
     const struct log *log;
     int partitions;
-    size_t batch;       /* messages per transaction at most */
-    int64_t time_limit; /* microseconds a handler call may take */
-    size_t batch_bytes; /* payload bytes per transaction, about */
+    size_t batch;          /* messages per transaction at most */
+    int64_t time_limit;    /* microseconds a handler call may take */
+    size_t batch_bytes;    /* payload bytes per transaction, about */
+    struct flight *flight; /* of the connection */
 };
 
 /** When undelivered messages are looked at. */
@@ -83,6 +86,11 @@ struct consumer {
      * NULL unless one did */
     const struct failure *ended;
 
+    /* the newest batch found nothing undelivered or skipped: the next one need
+     * not look before it writes */
+    bool quiet;
+    bool careful; /* the next batch goes unit by unit from the beginning */
+
     struct consumer_retries retries;
     int conflicts; /* in a row, of the page in hand */
 
@@ -137,6 +145,9 @@ enum status consumer_step(struct consumer *consumer,
 
 /** Whether messages wait for a retry that is not due yet. */
 bool consumer_awaits_retry(const struct consumer *consumer);
+
+/** Shrinks or grows the page after one of `count` messages took so long. */
+void consumer_adapt(struct consumer *consumer, size_t count, int64_t took_us);
 
 /** Whether it runs and has something to read below `mark`. */
 bool consumer_is_behind(const struct consumer *consumer, int64_t mark);

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "consumer/flight.h"
 #include "consumer/rebuild.h"
 #include "run/backoff.h"
 #include "run/declared_consumer.h"
@@ -13,8 +14,11 @@
  * before it gives up. */
 #define RUN_TRIES 20
 
-/* How old the mark may be while there is enough to apply below it. */
-#define MARK_PAUSE_US (CLOCK_SECOND / 50)
+/* How old the mark may be while there is enough to apply below it: for some
+ * consumer, and for each. Others wait for it, and it waits for what is in
+ * flight. */
+#define MARK_PAUSE_US      (CLOCK_SECOND / 50)
+#define MARK_PAUSE_LONG_US (CLOCK_SECOND / 2)
 
 /* The log names who keeps the mark back after a while, and then this often. */
 #define BLOCKED_PATIENCE_US CLOCK_SECOND
@@ -42,6 +46,7 @@ struct worker {
 struct host {
     struct application *app;
     struct consumer_env env;
+    struct flight flight;
     struct worker *workers;
     size_t nworkers;
     struct high_water_mark mark;
@@ -109,6 +114,7 @@ enum status host_open(struct application *app, struct host **host_out,
 
     host->app = app;
     host->env = declared_consumer_env(app);
+    host->env.flight = &host->flight;
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
     host->detector.may_repair = app->settings->schema_create;
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
@@ -164,9 +170,13 @@ static enum status reload_all(struct host *host, struct diag *diag)
 /* The commit is done, its answer thrown away: find out as after a real loss. */
 static enum status drop_answer(struct host *host, struct diag *diag)
 {
+    bool undone;
     enum status status;
 
     host->lose_answer = false;
+    status = flight_settle(&host->flight, &undone, diag);
+    if (status != STATUS_OK)
+        return status;
     host_forget_last_batch(host);
     status = db_reopen(host->app->db, diag);
     if (status == STATUS_OK)
@@ -255,23 +265,30 @@ static void tell_blocked(struct host *host)
  * round trip only now and then. */
 static bool mark_can_wait(const struct host *host)
 {
-    if (!host->worked || clock_monotonic() - host->marked_at >= MARK_PAUSE_US)
-        return false;
-    for (size_t i = 0; i < host->nworkers; i++) {
-        if (consumer_is_behind(&host->workers[i].declared.consumer,
-                               host->mark.mark))
-            return true;
+    int64_t age = clock_monotonic() - host->marked_at;
+    bool some = false, each = true;
+
+    for (size_t i = 0; host->worked && i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].declared.consumer;
+        bool behind = consumer_is_behind(c, host->mark.mark);
+
+        some |= behind;
+        each &= behind || c->row.state != CONSUMER_RUNNING;
     }
-    return false;
+    return some && age < (each ? MARK_PAUSE_LONG_US : MARK_PAUSE_US);
 }
 
 static enum status advance_mark(struct host *host, struct diag *diag)
 {
     struct application *app = host->app;
+    bool undone;
     enum status status;
 
     if (mark_can_wait(host))
         return STATUS_OK;
+    status = flight_settle(&host->flight, &undone, diag);
+    if (status != STATUS_OK)
+        return status;
     status = high_water_mark_detect(app->db, app->catalog, TOPIC_EVENT_STORE,
                                     &host->detector, &host->mark, diag);
     host->marked_at = clock_monotonic();
@@ -325,8 +342,11 @@ static enum status refresh_states(struct host *host, struct diag *diag)
         .changed = arena_alloc_zero(&arena, host->nworkers + 1),
         .found = arena_alloc_zero(&arena, host->nworkers + 1),
     };
-    enum status status = db_begin(app->db, diag);
+    bool undone;
+    enum status status = flight_settle(&host->flight, &undone, diag);
 
+    if (status == STATUS_OK)
+        status = db_begin(app->db, diag);
     if (status == STATUS_OK) {
         status = registry_states(app->db, app->catalog, state_seen, &seen,
                                  diag);
