@@ -1,0 +1,136 @@
+-- Once a batch has found nothing in its way, the next one is sent without a look
+-- before, and its commit is not waited for. Whatever happens meanwhile is met
+-- all the same.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+local proxy = require "spec.support.proxy"
+
+local HANDLERS = kit.LEDGER .. [[
+  return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
+    ["spec.Put"] = function(event, ctx)
+      ledger("notes", event, ctx)
+      %s
+    end } }]]
+
+dialect.each(function(database)
+  describe("a consumer that has found nothing in its way", function()
+    local rig
+
+    -- Ten messages are applied; position 11 comes next.
+    local function start(fault)
+      rig = kit.new { database = database, batch = 2, files = { ["sql/ledger.sql"] = kit.LEDGER_SQL },
+        handlers = HANDLERS:format('on_error = "dead_letter", retry = { attempts = 1 },', fault or "") }
+      for i = 1, 10 do rig:append("k" .. i % 3, "spec.Put", { i = i }) end
+      rig:run()
+      assert.equal(10, #rig:ledger())
+    end
+
+    local function more(first, last)
+      for i = first, last do rig:append("k" .. i % 3, "spec.Put", { i = i }) end
+      rig:run()
+    end
+
+    -- The positions in the ledger from 11 on.
+    local function applied()
+      local list = {}
+      for _, row in ipairs(rig:query "SELECT position AS p FROM ledger WHERE position > 10 ORDER BY position, n") do
+        list[#list + 1] = row.p
+      end
+      return list
+    end
+
+    after_each(function() rig:close() end)
+
+    it("meets checkpoints that another process has moved", function()
+      start()
+      rig:query "UPDATE CONSUMER_CHECKPOINTS SET position = 12"
+      more(11, 20)
+      assert.same({ 13, 14, 15, 16, 17, 18, 19, 20 }, applied())
+    end)
+
+    it("meets one checkpoint that another process has moved", function()
+      start()
+      rig:query "UPDATE CONSUMER_CHECKPOINTS SET position = 20 WHERE partition_no = 0"
+      more(11, 20)
+      local expected = {}
+      for _, row in ipairs(rig:query [[SELECT global_position AS p FROM EVENT_STORE
+          WHERE global_position > 10 AND partition_key <> 0 ORDER BY global_position]]) do
+        expected[#expected + 1] = row.p
+      end
+      assert.same(expected, applied())
+    end)
+
+    it("stops when an operator has paused it", function()
+      start()
+      rig:query "UPDATE CONSUMERS SET state = 'PAUSED'"
+      more(11, 20)
+      assert.same({}, applied())
+      assert.equal(10, rig:value "SELECT max(position) AS value FROM CONSUMER_CHECKPOINTS")
+    end)
+
+    it("passes over a message that is skipped since", function()
+      start()
+      rig:query([[INSERT INTO CONSUMER_SKIPPED_MESSAGES (id, consumer_id, source_name, partition_no,
+          message_position, resolved_key, every_key)
+        SELECT ?, id, 'event-store', 0, 13, '', ? FROM CONSUMERS]], "00000000-0000-7000-8000-000000000001", true)
+      more(11, 16)
+      assert.same({ 11, 12, 14, 15, 16 }, applied())
+    end)
+
+    it("applies the neighbours of a message that fails in its handler once", function()
+      start 'if event.payload.i == 15 then error "no" end'
+      more(11, 20)
+      assert.same({ 11, 12, 13, 14, 16, 17, 18, 19, 20 }, applied())
+      assert.equal(1, #rig:undelivered())
+    end)
+
+    it("applies the neighbours of a message that the database refuses once", function()
+      start 'if event.payload.i == 15 then ctx:execute("INSERT INTO ledger (consumer) VALUES (NULL)") end'
+      more(11, 20)
+      assert.same({ 11, 12, 13, 14, 16, 17, 18, 19, 20 }, applied())
+      assert.equal(15, rig:undelivered()[1].position)
+    end)
+
+    it("applies the neighbours of a message that fails at its query once", function()
+      start 'if event.payload.i == 15 then ctx:query("SELECT * FROM nowhere") end'
+      more(11, 20)
+      assert.same({ 11, 12, 13, 14, 16, 17, 18, 19, 20 }, applied())
+      assert.equal(15, rig:undelivered()[1].position)
+    end)
+
+    it("goes on after a failure as before", function()
+      start 'if event.payload.i % 5 == 0 and event.payload.i > 10 then error "no" end'
+      more(11, 40)
+      assert.equal(24, #applied())
+      assert.equal(6, #rig:undelivered())
+    end)
+  end)
+
+  if database.name ~= "postgres" then return end -- where a pipeline can be had
+
+  describe("a batch that is written", function()
+    local app
+
+    after_each(function() app:close() end)
+
+    it("has the next page asked for in front of it", function()
+      app = application.new { database = database, config = "partitions = 12, batch = 5", handlers = {
+        ["spec.lua"] = 'local moontide = require "moontide"\n' .. HANDLERS:format("", "") } }
+      app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
+      local events = {}
+      for i = 1, 60 do events[i] = { aggregate_id = "key-" .. i % 7, type = "spec.Put", payload = "{}" } end
+      app:append(events)
+      local proxied = proxy.start(app, {})
+      app:ok("run", "--until-idle", "--database", proxied.url)
+      local together = 0
+      for _, transaction in ipairs(proxied:transactions()) do
+        for _, turn in ipairs(transaction.turns) do
+          local text = table.concat(turn, "\n")
+          if text:find "^SELECT global_position.*\nBEGIN.*\nCOMMIT$" then together = together + 1 end
+        end
+      end
+      assert.is_true(together >= 8, ("%d of 12 batches"):format(together))
+    end)
+  end)
+end)
