@@ -382,6 +382,12 @@ enum status consumer_step(struct consumer *c,
             return status;
     }
     c->retries.yields = false;
+    if (flight_is_of(c) && rebuild_is_read(c)) {
+        status = flight_settle(c->env->flight, &undone, diag);
+        *worked = undone;
+        if (status != STATUS_OK || undone)
+            return status;
+    }
     if (rebuild_is_read(c)) {
         *worked = true;
         return rebuild_finish(c, diag);

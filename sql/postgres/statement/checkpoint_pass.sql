@@ -1,7 +1,7 @@
 -- Moves every checkpoint of a consumer's read of a source from one position to
 -- another, if nothing has happened besides: all stand there, the consumer
 -- runs in that epoch, and no message is undelivered or skipped. Else it moves
--- none, and the caller, who expects every one to move, locks and looks.
+-- none, and the caller, who expects every one to move, looks. All are locked.
 -- not for: sqlite mysql
 -- ?1 consumer id  ?2 source  ?3 from position  ?4 to position  ?5 epoch
 UPDATE ${consumer_checkpoints_table} AS k
