@@ -88,8 +88,7 @@ void status_declaration_note(const struct status_consumer *consumer,
     } else if (older) {
         buffer_printf(sentence,
                       "%s '%s' holds history that was derived by older code; "
-                      "the code as it is applies from the start of the host "
-                      "on, `moontide rebuild %s` derives all of it anew",
+                      "`moontide rebuild %s` derives it anew",
                       consumer->type, consumer->name, consumer->name);
     } else if (due) {
         buffer_printf(sentence,
