@@ -18,9 +18,11 @@ function Program:shell(command)
   return result.code, result.out, result.err
 end
 
---- The program with these arguments.
+--- The program with these arguments, in the environment `env` of the folder.
 function Program:run(...)
-  local result = self:moontide(...)
+  local words = { ... }
+  words[#words + 1] = { env = self.env }
+  local result = self:moontide(unpack(words))
   return result.code, result.out, result.err
 end
 
