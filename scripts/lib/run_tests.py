@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -293,6 +294,75 @@ def bank_dialects(log):
     return outcome
 
 
+class Pooler:
+    """pgbouncer in transaction mode before the PostgreSQL of the tests."""
+
+    def __init__(self, folder):
+        server = urllib.parse.urlsplit(SERVERS.need()["POSTGRES_URL"])
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"postgresql://moontide@127.0.0.1:{port}/postgres"
+        self.folder, self.process = pathlib.Path(folder), None
+        (self.folder / "pgbouncer.ini").write_text(f"""[databases]
+* = host=127.0.0.1 port={server.port} user=moontide
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+logfile = {self.folder}/log
+pidfile = {self.folder}/pid
+""")
+
+    def __enter__(self):
+        words = ["/usr/sbin/pgbouncer", "--quiet", self.folder / "pgbouncer.ini"]
+        if os.geteuid() == 0:  # which it refuses to run as
+            words = ["setpriv", "--reuid", "nobody", "--clear-groups", "--", *words]
+            shutil.chown(self.folder, "nobody")
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        limit = time.monotonic() + 20
+        while time.monotonic() < limit and self.process.poll() is None:
+            done = subprocess.run(["psql", self.url, "-Xqc", "SELECT 1"], check=False,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if done.returncode == 0:
+                break
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def pooler(log):
+    """The bank, and specs, behind pgbouncer in transaction mode."""
+    bank, moontide = ROOT / "examples/bank", ROOT / "build/release/moontide"
+    config = ["--config", bank / "moontide.conf.lua"]
+    if not SERVERS.need():
+        return Outcome(0, 1, ["scripts/servers start failed"])
+    with tempfile.TemporaryDirectory(prefix="moontide-pooler-") as folder, \
+            tempfile.NamedTemporaryFile(suffix=".ndjson") as events, \
+            Pooler(folder) as pool:
+        subprocess.run(["luajit", bank / "generate.lua", str(BANK_EVENTS)],
+                       stdout=events, check=True)
+        outcome, url = fresh_database(log, "postgres",
+                                      f"pooled_{os.getpid()}_{time.time_ns()}")
+        on = ["--database", pool.url.rsplit("/", 1)[0] + "/" + url.rsplit("/", 1)[1]]
+        for words in (["append", "--quiet", *config, *on, events.name],
+                      ["run", "--until-idle", "--quiet", *config, *on]):
+            outcome += log.succeeds(moontide, *words,
+                                    env={"MOONTIDE_PREPARE": "false"})
+        outcome += log.succeeds("python3", bank / "verify.py", events.name, *on,
+                                "--moontide", moontide, *config)
+        return outcome + count_tap(*log.run(
+            [moontide, "test", "-o", "TAP", "spec/consumer/batch_spec.lua"],
+            env={**SERVERS.urls, "POOLED_URL": pool.url, "MOONTIDE": str(moontide),
+                 "MOONTIDE_DIALECTS": "pooled"}))
+
+
 def other_servers(log, who):
     """Servers of another copy of the tree, run by `who` (None: as we are), with
     TLS: every way to reach them is tried."""
@@ -483,6 +553,7 @@ STEPS = {
     "bank-release": specs("release", "examples/bank"),
     "bank-asan": specs("asan", "examples/bank"),
     "bank-dialects": bank_dialects,
+    "pooler": pooler,
     "writers": writers,
     "fuzz": fuzz,
     "faults": own_script("scripts/faults", "--short"),

@@ -335,6 +335,32 @@ function Postgres.intact()
   return true
 end
 
+-- PostgreSQL behind pgbouncer in transaction mode (POOLED_URL), which takes no
+-- `options`: a database of the spec instead of a schema.
+local Pooled = setmetatable({ settings = "prepare = false, " }, { __index = Postgres })
+Pooled.__index = Pooled
+
+function Pooled.check()
+  server "POOLED_URL"
+  Postgres.check()
+end
+
+function Pooled:create(folder, name)
+  local server_url = server "POSTGRES_URL"
+  schemas = schemas + 1
+  local database = ("spec_%s_%d"):format(folder.root:match "(%w+)$" or "x", schemas):lower()
+  local result = psql(folder, server_url, ("CREATE DATABASE %s;"):format(database))
+  if result.code ~= 0 then error(result.err, 2) end
+  folder:on_close(function()
+    os.execute(("psql %s -Xq -c 'DROP DATABASE %s WITH (FORCE)'"):format(process.quote(server_url), database))
+  end)
+  local function of(url)
+    return (url:gsub("/[^/]*$", "/" .. database))
+  end
+  return setmetatable({ folder = folder, path = name, schema = "public", url = of(server "POOLED_URL") },
+    { __index = self })
+end
+
 -- MariaDB -- a database of its own on the server that MARIADB_URL names; looked
 -- into from outside with the program mariadb, whose session quotes and adds
 -- text as the host's does.
@@ -561,6 +587,7 @@ local KNOWN = { sqlite = Sqlite, postgres = Postgres, mysql = Mysql }
 for name, database in pairs(KNOWN) do
   for word, value in pairs(own_words[name]) do database[word] = value end
 end
+KNOWN.pooled = Pooled -- with the words of PostgreSQL
 local DEFAULT = "sqlite"
 
 --- list(): the databases of this run: MOONTIDE_DIALECTS, or all there are.
