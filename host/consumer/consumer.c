@@ -269,6 +269,12 @@ bool consumer_awaits_retry(const struct consumer *c)
 
 /* --- undelivered messages ------------------------------------------------- */
 
+void consumer_look_now(struct consumer *c)
+{
+    c->retries.next_at = 0;
+    c->retries.not_before = 0;
+}
+
 static bool look_is_due(const struct consumer *c)
 {
     const struct consumer_retries *r = &c->retries;

@@ -143,6 +143,9 @@ enum status consumer_step(struct consumer *consumer,
                           const struct high_water_mark *mark, bool *worked,
                           struct diag *diag) MUST_CHECK;
 
+/** Looks at undelivered messages with the next step, not when it is time. */
+void consumer_look_now(struct consumer *consumer);
+
 /** Whether messages wait for a retry that is not due yet. */
 bool consumer_awaits_retry(const struct consumer *consumer);
 

@@ -559,6 +559,8 @@ enum status host_stuck(const struct host *host, struct diag *diag)
 void host_retry_stuck(struct host *host)
 {
     host->refreshed_at = 0;
+    for (size_t i = 0; i < host->nworkers; i++)
+        consumer_look_now(&host->workers[i].declared.consumer);
 }
 
 enum status host_run_until_idle(struct host *host,

@@ -44,7 +44,8 @@ enum status host_run_until_idle(struct host *host,
  * none: a row of its that nobody can read, a table that is gone. It is tried
  * again twice a second. */
 enum status host_stuck(const struct host *host, struct diag *diag) MUST_CHECK;
-/** Tries such consumers again with the next round. */
+/** Tries such consumers again with the next round, which also looks at what
+ * was changed and at undelivered messages. */
 void host_retry_stuck(struct host *host);
 
 /** Rounds until *stop is set, with adaptive polling in between. */

@@ -205,6 +205,42 @@ dialect.each(function(database)
       end)
     end)
 
+    it("pause lets nothing be retried either, and resume lets it when its time has come", function()
+      start({ retry = { attempts = 3, delay = "10s", jitter = 0 } }, 'if ctx.attempt == 1 then error "once" end')
+      rig:append_all(STREAM)
+      rig:run()
+      assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING" }, rig:waiting "notes")
+      rig.host:pause "notes"
+      rig.host:advance "20s"
+      rig:run()
+      assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING" }, rig:waiting "notes")
+      rig.host:resume "notes"
+      rig:run()
+      assert.same({ "A:1", "C:3", "A:5", "B:2", "B:4", "B:6" }, rig:ledger "notes")
+    end)
+
+    it("on dead letters leaves the checkpoints alone, however often it is done", function()
+      start({ on_error = "dead_letter" })
+      local list = {}
+      for i = 1, 60 do list[i] = { "k" .. i % 9, "spec.Put", { bad = i % 3 == 0 or nil } } end
+      rig:append_all(list)
+      rig:run()
+      local function checkpoints()
+        return rig:query "SELECT * FROM CONSUMER_CHECKPOINTS ORDER BY consumer_id, partition_no"
+      end
+      local before = checkpoints()
+      for round = 1, 2 do
+        assert.equal(20, rig.host:retry({ all = true }).retried, round)
+        rig:run()
+        assert.same(before, checkpoints())
+        assert.equal(20, #rig.host:dead_letters { status = "DEAD_LETTER" })
+      end
+      rig.host:delete { all = true }
+      rig:run()
+      assert.same(before, checkpoints())
+      assert.equal(40, #rig:ledger "notes")
+    end)
+
     describe("resume", function()
       it("gives what halted the consumer a fresh budget, due at once, and it comes before what waits", function()
         start_halted(nil, 'if ctx.attempt > 0 and not event.metadata then error "no" end')
