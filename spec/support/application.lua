@@ -40,7 +40,7 @@ end
 
 --- configure(fields): writes moontide.conf.lua; the database stays.
 function Application:configure(fields)
-  local database = self.db and ("database = %q,\n  %s"):format(self.db.url, self.db.settings or "") or ""
+  local database = self.db and ("database = %q,\n  %s"):format(self.db.url, self.db.configuration or "") or ""
   -- most specs want to see at once what a failure ends in
   local once = fields:find "retry" and "" or "retry = { attempts = 1 },\n  "
   self:write("moontide.conf.lua", ("return {\n  %s%s%s\n}\n"):format(database, once, fields))

@@ -337,7 +337,7 @@ end
 
 -- PostgreSQL behind pgbouncer in transaction mode (POOLED_URL), which takes no
 -- `options`: a database of the spec instead of a schema.
-local Pooled = setmetatable({ settings = "prepare = false, " }, { __index = Postgres })
+local Pooled = setmetatable({ configuration = "prepare = false, " }, { __index = Postgres })
 Pooled.__index = Pooled
 
 function Pooled.check()
