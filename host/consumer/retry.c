@@ -164,23 +164,15 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
     return STATUS_OK;
 }
 
-/* The key's dead letter takes with it what waits behind it. */
-static enum status bury(struct consumer *c, const struct attempt *a,
-                        struct diag *diag)
-{
-    if (a->row->unresolved || a->outcome.hold != KEY_DEAD)
-        return STATUS_OK;
-    return undelivered_bury(c->env->db, c->env->catalog, c->row.id, c->source,
-                            a->row->key, diag);
-}
-
-/* Applied and skipped rows go; a failed one gets its outcome. */
+/* Applied and skipped rows go; a failed one gets its outcome, and a key's dead
+ * letter takes with it what waits behind it. */
 static enum status settle_rows(struct consumer *c, struct batch *batch,
                                struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     struct text *gone = arena_alloc(&c->arena, batch->count * sizeof(*gone));
-    size_t ngone = 0;
+    struct text *dead = arena_alloc(&c->arena, batch->count * sizeof(*dead));
+    size_t ngone = 0, ndead = 0;
     bool halt = false;
     enum status status = STATUS_OK;
 
@@ -190,13 +182,16 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
         if (a->failed && !a->outcome.skip) {
             status = undelivered_fail(env->db, env->catalog, a->row->id,
                                       &a->outcome.entry, diag);
-            if (status == STATUS_OK)
-                status = bury(c, a, diag);
+            if (!a->row->unresolved && a->outcome.hold == KEY_DEAD)
+                dead[ndead++] = a->row->key;
             halt |= a->outcome.entry.status == UNDELIVERED_HALTED;
         } else if (a->failed || a->done == a->units) {
             gone[ngone++] = (struct text){a->row->id, UUID_TEXT_LEN};
         }
     }
+    if (status == STATUS_OK)
+        status = undelivered_bury(env->db, env->catalog, c->row.id, c->source,
+                                  dead, ndead, diag);
     if (status == STATUS_OK)
         status = undelivered_delete(env->db, env->catalog, gone, ngone, diag);
     if (status == STATUS_OK)

@@ -242,11 +242,14 @@ enum status undelivered_fail(struct db *db, const struct catalog *catalog,
 
 enum status undelivered_bury(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, const char *source,
-                             struct text key, struct diag *diag)
+                             const struct text *keys, size_t count,
+                             struct diag *diag)
 {
     const struct db_value params[] = {db_string(consumer_id), db_string(source),
-                                      db_text_value(key)};
+                                      db_texts(keys, count)};
 
+    if (count == 0)
+        return STATUS_OK;
     return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_BURY), params, 3,
                     DB_ANY_ROWS, -1, diag);
 }

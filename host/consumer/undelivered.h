@@ -114,10 +114,11 @@ enum status undelivered_fail(struct db *db, const struct catalog *catalog,
                              const struct undelivered_entry *entry,
                              struct diag *diag) MUST_CHECK;
 
-/** Queues that what waits behind a key's dead letter lies dead, too. */
+/** Queues that what waits behind the dead letters of keys lies dead, too. */
 enum status undelivered_bury(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, const char *source,
-                             struct text key, struct diag *diag) MUST_CHECK;
+                             const struct text *keys, size_t count,
+                             struct diag *diag) MUST_CHECK;
 
 /** Queues a fresh budget: HALTED rows become FAILED, due at once. */
 enum status undelivered_revive(struct db *db, const struct catalog *catalog,

@@ -7,6 +7,9 @@
 
 #include <assert.h>
 
+/* So many keys are remembered as made anew; others are asked for each time. */
+#define MADE_MAX 200000
+
 /* A chain of a slot's applied units ends here. */
 #define NO_UNIT SIZE_MAX
 
@@ -46,6 +49,14 @@ struct projection {
     size_t unit_capacity;
     struct arena arena;
     struct buffer json;
+
+    /* keys that a replay was seen to have made anew: they are asked for no
+     * more */
+    struct map made;
+    struct arena made_arena;
+    int64_t made_epoch;
+    size_t *asked; /* slots whose epochs are asked for */
+    size_t asked_capacity;
 };
 
 /* --- begin: which keys, and what is stored of them --------------------------
@@ -88,10 +99,42 @@ static enum status slot_stored(void *arg, size_t index, struct db_rows *row,
 static void slot_epoch(void *arg, size_t index, int64_t epoch)
 {
     struct projection *p = arg;
-    struct slot *slot = &p->slots[index];
+    struct slot *slot = &p->slots[p->asked[index]];
+    bool added;
 
     slot->stale = slot->stored && epoch < p->replay_epoch;
     slot->present = slot->stored && !slot->stale;
+    if (epoch == p->replay_epoch && p->made.count < MADE_MAX)
+        map_put(&p->made, arena_copy(&p->made_arena, slot->key), 1, &added);
+}
+
+/* Asks for the epochs of the stored slots that are not known to be new. */
+static enum status slot_epochs(struct projection *p, struct db *db,
+                               struct diag *diag)
+{
+    struct text *keys = arena_alloc(&p->arena, p->nslots * sizeof(*keys) + 1);
+    size_t count = 0;
+
+    if (p->made_epoch != p->replay_epoch) {
+        map_clear(&p->made);
+        arena_reset(&p->made_arena);
+        p->made_epoch = p->replay_epoch;
+    }
+    if (p->nslots > p->asked_capacity) {
+        p->asked_capacity = p->nslots;
+        p->asked = mem_grow(p->asked, p->nslots, sizeof(*p->asked));
+    }
+    for (size_t i = 0; i < p->nslots; i++) {
+        if (!p->slots[i].stored ||
+            map_get(&p->made, p->slots[i].key) != MAP_ABSENT)
+            continue;
+        p->asked[count] = i;
+        keys[count++] = p->slots[i].key;
+    }
+    if (count == 0)
+        return STATUS_OK;
+    return read_model_table_epochs(&p->table, db, keys, count, slot_epoch, p,
+                                   diag);
 }
 
 static enum status projection_begin(void *self, struct db *db,
@@ -123,8 +166,7 @@ static enum status projection_begin(void *self, struct db *db,
     status = db_lookup(db, &p->table.lookup, keys, p->nslots, slot_stored, p,
                        diag);
     if (status == STATUS_OK && replay_epoch > 0)
-        status = read_model_table_epochs(&p->table, db, keys, p->nslots,
-                                         slot_epoch, p, diag);
+        status = slot_epochs(p, db, diag);
     return status;
 }
 
@@ -455,6 +497,9 @@ void projection_free(struct projection *p)
     mem_free(p->slots);
     mem_free(p->unit_slot);
     mem_free(p->unit_prev);
+    map_free(&p->made);
+    arena_free(&p->made_arena);
+    mem_free(p->asked);
     arena_free(&p->arena);
     buffer_free(&p->json);
     mem_free(p);

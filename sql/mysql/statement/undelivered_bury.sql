@@ -1,7 +1,10 @@
--- What waits behind a message that has become its key's dead letter lies dead
--- with it.
--- ?1 consumer id  ?2 source  ?3 key
-UPDATE ${consumer_undelivered_messages_table}
-   SET status = 'DEAD_LETTER_KEY'
- WHERE consumer_id = ?1 AND source_name = ?2
-   AND resolved_key = ?3 AND status = 'WAITING'
+-- What waits behind messages that have become their keys' dead letters lies
+-- dead with them.
+-- ?1 consumer id  ?2 source  ?3 keys
+UPDATE ${consumer_undelivered_messages_table} AS u
+  JOIN JSON_TABLE(?3, '$[*]' COLUMNS (
+           id VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin
+               PATH '$')) AS dead
+    ON u.resolved_key = dead.id
+   SET u.status = 'DEAD_LETTER_KEY'
+ WHERE u.consumer_id = ?1 AND u.source_name = ?2 AND u.status = 'WAITING'

@@ -52,6 +52,12 @@ CREATE TABLE IF NOT EXISTS ${consumer_undelivered_messages_table} (
         FOREIGN KEY (consumer_id) REFERENCES ${consumers_table} (id)
 );
 
+-- Those that failed themselves: they hold their keys, and are few among those
+-- that wait behind them.
+CREATE INDEX IF NOT EXISTS idx_${consumer_undelivered_messages_table}_failed
+    ON ${consumer_undelivered_messages_table} (consumer_id, source_name)
+ WHERE failure_reason IS NOT NULL;
+
 -- Messages that every instance passes over. The id is derived from consumer,
 -- topic, partition, position and key, so that a repeated skip is one row.
 CREATE TABLE IF NOT EXISTS ${consumer_skipped_messages_table} (

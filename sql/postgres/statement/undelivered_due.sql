@@ -13,9 +13,8 @@ SELECT u.id::text, u.message_position, u.partition_no, u.resolved_key,
         SELECT h.resolved_key
           FROM ${consumer_undelivered_messages_table} AS h
          WHERE h.consumer_id = ?1::text::uuid AND h.source_name = ?2::text
-           AND (h.status = 'HALTED'
-                OR h.status = 'DEAD_LETTER_KEY'
-                   AND h.failure_reason IS NOT NULL
+           AND h.failure_reason IS NOT NULL
+           AND (h.status IN ('HALTED', 'DEAD_LETTER_KEY')
                 OR h.status = 'FAILED' AND h.next_retry_at > ?3::timestamptz))
  ORDER BY u.message_position, u.partition_no, u.key_hash
  LIMIT ?4::bigint
