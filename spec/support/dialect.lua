@@ -7,8 +7,9 @@
 --
 -- A database that cannot be started fails the run; none is left out in silence.
 local json = require("moontide").json
-local process = require "spec.support.process"
+local other_session = require "spec.support.other_session"
 local own_words = require "spec.support.words"
+local process = require "spec.support.process"
 
 local dialect = {}
 
@@ -56,32 +57,10 @@ Sqlite.execute = Sqlite.value
 Sqlite.command = Sqlite.value
 Sqlite.client = Sqlite.value
 
--- A session that is held is told to quit: the end of its input is also in the
--- hands of programs that were started since.
-
 --- hold(sql): another session that ran this and keeps its locks until
 -- release() is called on the result, or commit().
 function Sqlite:hold(sql)
-  self.holds = (self.holds or 0) + 1
-  local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
-  local pipe = assert(io.popen(("sqlite3 -batch -bail %s >%s 2>&1"):format(
-    process.quote(self.path), process.quote(said)), "w"))
-  assert(pipe:write(".timeout 10000\n", sql, "\nSELECT 'it is held';\n"))
-  pipe:flush()
-  local held = {}
-  local function finish(word)
-    if pipe == nil then return end
-    pipe:write(word, ";\n", ".quit\n")
-    pipe:close()
-    pipe = nil
-  end
-  function held.release() finish "ROLLBACK" end
-  function held.commit() finish "COMMIT" end
-  self.folder:on_close(held.release)
-  process.wait_until(function()
-    return (process.read_file(said) or ""):find("it is held", 1, true)
-  end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
-  return held
+  return other_session(self, "sqlite3 -batch -bail " .. process.quote(self.path), ".timeout 10000\n" .. sql, ".quit")
 end
 
 --- hold_snapshot(): another session that reads for long.
@@ -238,32 +217,13 @@ function Postgres:command(sql)
 end
 
 function Postgres:hold(sql)
-  self.holds = (self.holds or 0) + 1
-  local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
-  local pipe = assert(io.popen(("psql %s -XqAtb -v ON_ERROR_STOP=1 >%s 2>&1"):format(
-    process.quote(self.url), process.quote(said)), "w"))
-  assert(pipe:write("SELECT 'session ' || pg_backend_pid();\n", (sql:gsub("BEGIN IMMEDIATE", "BEGIN")),
-    "\nSELECT 'it is held';\n"))
-  pipe:flush()
-  local held = {}
+  local held = other_session(self, ("psql %s -XqAtb -v ON_ERROR_STOP=1"):format(process.quote(self.url)),
+    "SELECT 'session ' || pg_backend_pid();\n" .. sql:gsub("BEGIN IMMEDIATE", "BEGIN"), "\\q")
   --- blocks(): whether some other session waits for it.
   function held.blocks()
-    local session = process.read_file(said):match "session (%d+)"
     return self:value(("SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"):format(
-      session)) ~= "0"
+      held.said():match "session (%d+)")) ~= "0"
   end
-  local function finish(word)
-    if pipe == nil then return end
-    pipe:write(word, ";\n", "\\q\n")
-    pipe:close()
-    pipe = nil
-  end
-  function held.release() finish "ROLLBACK" end
-  function held.commit() finish "COMMIT" end
-  self.folder:on_close(held.release)
-  process.wait_until(function()
-    return (process.read_file(said) or ""):find("it is held", 1, true)
-  end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
   return held
 end
 
@@ -486,36 +446,17 @@ function Mysql:command(sql)
 end
 
 function Mysql:hold(sql)
-  self.holds = (self.holds or 0) + 1
-  local said = ("%s/hold-%d"):format(self.folder.root, self.holds)
   local words = { "MYSQL_PWD=" .. process.quote(self.password), "mariadb" }
   for _, word in ipairs(self.words) do words[#words + 1] = process.quote(word) end
-  words[#words + 1] = "--unbuffered --skip-column-names"
-  local pipe = assert(io.popen(("%s %s >%s 2>&1"):format(table.concat(words, " "), self.database,
-    process.quote(said)), "w"))
-  assert(pipe:write("SELECT concat('session ', connection_id());\n", (sql:gsub("BEGIN %u+", "BEGIN")),
-    "\nSELECT 'it is held';\n"))
-  pipe:flush()
-  local held = {}
+  words[#words + 1] = "--unbuffered --skip-column-names " .. self.database
+  local held = other_session(self, table.concat(words, " "),
+    "SELECT concat('session ', connection_id());\n" .. sql:gsub("BEGIN %u+", "BEGIN"), "\\q")
   function held.blocks()
-    local session = process.read_file(said):match "session (%d+)"
     process.pause(150) -- who asks more often than every 100 ms is told the same
     return self:value(([[SELECT count(*) FROM information_schema.innodb_lock_waits w
       JOIN information_schema.innodb_trx t ON t.trx_id = w.blocking_trx_id WHERE t.trx_mysql_thread_id = %s]]):format(
-      session)) ~= "0"
+      held.said():match "session (%d+)")) ~= "0"
   end
-  local function finish(word)
-    if pipe == nil then return end
-    pipe:write(word, ";\n", "quit\n")
-    pipe:close()
-    pipe = nil
-  end
-  function held.release() finish "ROLLBACK" end
-  function held.commit() finish "COMMIT" end
-  self.folder:on_close(held.release)
-  process.wait_until(function()
-    return (process.read_file(said) or ""):find("it is held", 1, true)
-  end, 15, function() return "the lock of another session: " .. (process.read_file(said) or "") end)
   return held
 end
 

@@ -313,6 +313,39 @@ SELECT group_concat(variable_value ORDER BY variable_name SEPARATOR ' ') AS valu
  WHERE variable_name IN ('TX_ISOLATION', 'SQL_MODE', 'TIME_ZONE', 'CHARACTER_SET_CLIENT', 'COLLATION_CONNECTION',
    'INNODB_LOCK_WAIT_TIMEOUT', 'AUTOCOMMIT')]]
 
+-- Lost connections -- the statements that make kill_once(), and the query in
+-- which a script loses its own connection, once. None where there is none.
+
+postgres.loss = "SELECT kill_once() AS done"
+mysql.loss = postgres.loss
+
+function postgres.make_loss()
+  return "CREATE SEQUENCE kills", [[
+    CREATE FUNCTION kill_once() RETURNS integer LANGUAGE plpgsql AS $body$ BEGIN
+      IF nextval('kills') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+      RETURN 1;
+    END $body$]]
+end
+
+function mysql.make_loss()
+  return "CREATE SEQUENCE kills", [[
+    CREATE FUNCTION kill_once() RETURNS INT BEGIN
+      IF NEXT VALUE FOR kills = 1 THEN KILL CONNECTION_ID(); END IF;
+      RETURN 1;
+    END]]
+end
+
+-- lock_checkpoints: begins a transaction that keeps all rows locked, for hold.
+
+sqlite.lock_checkpoints = "BEGIN IMMEDIATE;"
+postgres.lock_checkpoints = "BEGIN; SELECT 1 FROM CONSUMER_CHECKPOINTS FOR UPDATE;"
+mysql.lock_checkpoints = postgres.lock_checkpoints
+
+-- short_text: a column type that takes 20 characters.
+
+sqlite.short_text = "TEXT CHECK (length(short) <= 20)"
+postgres.short_text, mysql.short_text = "VARCHAR(20)", "VARCHAR(20)"
+
 -- Documented differences, as facts.
 
 -- Rules judged at the commit only: DEFERRABLE.
