@@ -206,6 +206,61 @@ dialect.only("postgres", function(database)
     assert.same({}, ledger.faults(app))
   end)
 
+  -- Transactions of every kind in one session, each with positions of its own;
+  -- seeded, so that a run can be repeated.
+  local function session_script(number, count)
+    local function append(stream)
+      return ("SELECT count(*) FROM moontide_append(NULL::event_store, 'spec.thing', 's-%d-%d', 'any', "
+        .. "ARRAY['thing.Happened', 'thing.Happened'], ARRAY['1', '2']::json[]);"):format(number, stream)
+    end
+    local function pause()
+      return ("SELECT pg_sleep(%.3f);"):format(math.random(0, 30) / 1000)
+    end
+    local lines = {}
+    local function add(...)
+      for _, line in ipairs { ... } do lines[#lines + 1] = line end
+    end
+    for i = 1, count do
+      local kind = math.random(6)
+      local gid = ("'%s-%d-%d'"):format(app.db.database, number, i)
+      add("BEGIN;", append(i))
+      if kind == 1 then
+        add(pause(), "ROLLBACK;")
+      elseif kind == 2 then
+        add("SAVEPOINT s;", append(i + 1000), "ROLLBACK TO s;", pause(), append(i + 2000), "COMMIT;")
+      elseif kind == 3 then
+        add(("PREPARE TRANSACTION %s;"):format(gid), pause(), ("COMMIT PREPARED %s;"):format(gid))
+      elseif kind == 4 then
+        add(("PREPARE TRANSACTION %s;"):format(gid), pause(), ("ROLLBACK PREPARED %s;"):format(gid))
+      else
+        add(pause(), "COMMIT;")
+      end
+    end
+    return table.concat(lines, "\n")
+  end
+
+  it("no event appears behind a host that keeps reading, whatever eight writers do", function()
+    local seed = os.time()
+    math.randomseed(seed)
+    app.db:hold "BEGIN; SELECT pg_current_xact_id();"
+    local host = app:start "run"
+    local writers = {}
+    for i = 1, 8 do
+      writers[i] = app:launch("psql", app.db.url, "-Xq", "-v", "ON_ERROR_STOP=1", { stdin = session_script(i, 40) })
+    end
+    writers[9] = app:start("append", "--batch", "1", { stdin = application.ndjson(many(100)) })
+    for _, writer in ipairs(writers) do
+      local result = writer:wait(LONG)
+      assert.equal(0, result.code, result.err)
+    end
+    local events = app:count()
+    assert.is_true(events > 400, "there was a load")
+    wait_for(app, events, host)
+    stop(host)
+    assert.same({}, ledger.faults(app), "seed " .. seed)
+    assert.equal(drawn(), mark())
+  end)
+
   describe("a sequence with a wider cache", function()
     it("stops the mark of a host that may not change the schema, which names the fix", function()
       app:ok("run", "--until-idle")

@@ -162,7 +162,8 @@ end
 local schemas = 0
 
 function Postgres.at(folder, url)
-  return setmetatable({ folder = folder, schema = "public", url = url }, Postgres)
+  return setmetatable({ folder = folder, schema = "public", database = url:match "^%w+://[^/]*/([^?]*)", url = url },
+    Postgres)
 end
 
 function Postgres:create(folder, name)
