@@ -260,43 +260,4 @@ dialect.only("postgres", function(database)
     assert.same({}, ledger.faults(app), "seed " .. seed)
     assert.equal(drawn(), mark())
   end)
-
-  describe("a sequence with a wider cache", function()
-    it("stops the mark of a host that may not change the schema, which names the fix", function()
-      app:ok("run", "--until-idle")
-      app:configure(CONFIG .. ", schema = { create = false }")
-      app.db:execute "ALTER SEQUENCE event_store_global_position CACHE 20"
-      app:append { {}, {} }
-      app:ok("run", "--until-idle")
-      assert.equal(1, mark())
-      assert.equal(1, ledger.count(app))
-      local problem = app:json("status").problems[1]
-      assert.matches("CACHE 20", problem, 1, true)
-      local fix = assert(problem:match "ALTER SEQUENCE %S+ CACHE 1", problem)
-      app.db:execute(fix)
-      app:ok("run", "--until-idle")
-      assert.same({}, ledger.faults(app))
-      assert.equal(3, ledger.count(app))
-    end)
-
-    it("is set back by a host that may; then sessions that are older are waited for, and named", function()
-      app.db:execute "ALTER SEQUENCE event_store_global_position CACHE 20"
-      local stale = app.db:hold [[
-        SELECT * FROM moontide_append(NULL::event_store, 'spec.thing', 'A-2', 'any', ARRAY['thing.Happened'],
-          ARRAY['1']::json[]);]]
-      app:append(many(5))
-      local host = app:start "run"
-      wait_until_told(host, "set back to CACHE 1")
-      local pid = app.db:value [[
-        SELECT pid FROM pg_stat_activity WHERE application_name = 'psql' AND datname = current_database()
-           AND pid <> pg_backend_pid()]]
-      wait_until_told(host, "until they have ended: the session with pid " .. pid .. ",")
-      assert.equal(0, mark())
-      assert.equal(0, ledger.count(app))
-      stale.release()
-      wait_for(app, 7, host)
-      stop(host)
-      assert.same({}, ledger.faults(app))
-    end)
-  end)
 end)
