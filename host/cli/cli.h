@@ -28,6 +28,7 @@ struct cli_option {
     const char *argument; /* NULL: a flag; else its word in the help, "N" */
     const char *doc;      /* one line */
     char letter;          /* -h, or 0 */
+    bool optional;        /* the argument may be left out; it is a number */
     bool repeated;        /* may be given several times */
     const char *const *choices; /* for checks and completion, or NULL */
 };
@@ -66,6 +67,7 @@ struct cli {
     bool quiet;     /* no progress, no summaries; results and errors only */
     bool color_out; /* colours allowed on out */
     bool color_err;
+    bool terminal_out;    /* out is a terminal: it may be written over */
     bool terminal_err;    /* err is a terminal: progress lines make sense */
     const char *config;   /* --config, or NULL */
     const char *database; /* --database, or NULL */

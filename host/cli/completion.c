@@ -110,11 +110,12 @@ static void print_zsh_options(FILE *out, const struct cli_option *options,
 {
     for (; options->name != NULL; options++) {
         fprintf(out, "%s'%s--%s%s[", indent, options->repeated ? "*" : "",
-                options->name, options->argument != NULL ? "=" : "");
+                options->name,
+                options->argument != NULL && !options->optional ? "=" : "");
         print_zsh_text(out, options->doc);
         fputc(']', out);
         if (options->argument != NULL) {
-            fputc(':', out);
+            fputs(options->optional ? "::" : ":", out);
             print_zsh_text(out, options->argument);
             fprintf(out, ":%s",
                     strcmp(options->argument, "FILE") == 0 ? "_files" : "");
@@ -199,7 +200,7 @@ static void print_fish_options(FILE *out, const struct cli_option *options,
         fprintf(out, " -l %s", options->name);
         if (options->letter != 0)
             fprintf(out, " -s %c", options->letter);
-        if (options->argument != NULL)
+        if (options->argument != NULL && !options->optional)
             fputs(" -r", out);
         if (options->choices != NULL) {
             fputs(" -f -a '", out);

@@ -43,9 +43,12 @@ static void print_options(FILE *out, const struct cli_option *options)
     for (; options->name != NULL; options++) {
         char left[80];
 
-        snprintf(left, sizeof(left), "--%s%s%s%s%c", options->name,
-                 options->argument != NULL ? " " : "",
+        snprintf(left, sizeof(left), "--%s%s%s%s%s%c", options->name,
+                 options->argument == NULL ? ""
+                 : options->optional       ? " ["
+                                           : " ",
                  options->argument != NULL ? options->argument : "",
+                 options->optional ? "]" : "",
                  options->letter != 0 ? ", -" : "", options->letter);
         print_entry(out, left, options->doc);
     }

@@ -189,6 +189,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error */
     cli.color_out = color_wanted(STDOUT_FILENO);
     cli.color_err = color_wanted(STDERR_FILENO);
+    cli.terminal_out = isatty(STDOUT_FILENO) == 1;
     cli.terminal_err = isatty(STDERR_FILENO) == 1;
 
     status = run(&cli, argc, argv, &diag);

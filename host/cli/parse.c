@@ -32,8 +32,9 @@ static void option_set_add(struct option_set *set,
         set->known[i] = options;
         set->longs[i] = (struct option){
             .name = options->name,
-            .has_arg = options->argument != NULL ? required_argument
-                                                 : no_argument,
+            .has_arg = options->argument == NULL ? no_argument
+                       : options->optional       ? optional_argument
+                                                 : required_argument,
             .val = 256 + i,
         };
         if (options->letter != 0) {
@@ -124,12 +125,22 @@ static void keep_argument(struct cli *cli, char *argument)
     cli->args[cli->nargs] = NULL;
 }
 
+/* The word behind an option whose argument may be left out belongs to it when
+ * it starts as a number; NULL: it does not. */
+static char *take_number(int argc, char **argv)
+{
+    if (optind >= argc || argv[optind][0] < '0' || argv[optind][0] > '9')
+        return NULL;
+    return argv[optind++];
+}
+
 /* Reads options until `stop_at_word` meets a word (then optind is its index)
  * or argv ends. */
 static enum status read_options(struct cli *cli, const struct option_set *set,
                                 int argc, char **argv, bool stop_at_word,
                                 struct diag *diag)
 {
+    const struct cli_option *option;
     int code;
     int at;
 
@@ -146,7 +157,10 @@ static enum status read_options(struct cli *cli, const struct option_set *set,
             keep_argument(cli, optarg);
             continue;
         }
-        keep_option(cli, option_set_find(set, code), optarg);
+        option = option_set_find(set, code);
+        if (option->optional && optarg == NULL)
+            optarg = take_number(argc, argv);
+        keep_option(cli, option, optarg);
     }
     if (!stop_at_word) {
         for (; optind < argc; optind++)

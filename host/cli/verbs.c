@@ -72,7 +72,10 @@ static const struct cli_option read_options[] = {
 };
 
 static const struct cli_option status_options[] = {
-    {.name = "watch", .doc = "print again every two seconds"},
+    {.name = "watch",
+     .argument = "SECONDS",
+     .optional = true,
+     .doc = "show it again every two seconds, or so many"},
     {.name = NULL},
 };
 

@@ -25,7 +25,9 @@ struct status_topic {
 
 struct status_undelivered {
     const char *status; /* FAILED, WAITING, HALTED ... */
-    int64_t count;
+    int64_t count;      /* messages */
+    int64_t failed;     /* of them, those that failed themselves */
+    int64_t oldest_at;  /* when the oldest was recorded */
 };
 
 /** So many failed messages are listed, when one consumer is asked for. */
@@ -57,8 +59,22 @@ struct status_consumer {
     int64_t position; /* everything up to it is done; 0: nothing yet */
     int64_t lag;      /* messages to apply; STATUS_UNKNOWN when undeclared */
     int64_t lag_us;   /* age of the oldest of them; 0 when there is none */
+    int64_t replay_through;     /* a rebuild replays so far; 0: none does */
+    int64_t incomplete_through; /* history was missing up to here; 0: none */
     struct status_undelivered *undelivered;
     size_t nundelivered;
+    bool retry_at_once;         /* a FAILED one is due */
+    int64_t next_retry_at;      /* of those that are due later; 0: none is */
+    bool unresolved;            /* there are messages whose keys are unknown */
+    int64_t blocking;           /* those of them that hold partitions ... */
+    int64_t blocked_partitions; /* ... which are so many */
+    int64_t blocked_by;         /* position of the first; 0: none */
+    /* Only beside an earlier report, else STATUS_UNKNOWN and 0. */
+    double rate;     /* messages a second since then */
+    int64_t left_us; /* until the replay is over, at that pace */
+    int64_t rising;  /* looks in a row that found more lag than before */
+    int64_t still;   /* looks in a row that found it where it was, with lag */
+    int64_t rising_lag, rising_us; /* lag when that began, and since when */
     struct status_failure failure;
     struct status_failure *failed; /* by position; request->consumer only */
     size_t nfailed;                /* at most STATUS_FAILED_LIMIT */
@@ -67,6 +83,8 @@ struct status_consumer {
 /** Memory comes from `arena`; status_report_free. */
 struct status_report {
     struct arena arena;
+    int64_t now_us;   /* the host's clock */
+    int64_t taken_us; /* clock_monotonic */
     struct status_topic *topics;
     size_t ntopics;
     struct status_consumer *consumers;
@@ -84,6 +102,9 @@ struct status_request {
     /* Why they could not, or NULL. */
     const char *script_error;
     const char *consumer; /* only this one, or NULL */
+    /* An earlier report of the same request: what moved since then is told as
+     * a rate. NULL: nobody looked before. */
+    const struct status_report *before;
 };
 
 /** `app` has a database. USAGE: no consumer has that name (with the nearest);
@@ -99,6 +120,8 @@ enum status status_positions(struct application *app,
                              const struct declaration *declaration,
                              int64_t *positions, size_t count,
                              struct diag *diag) MUST_CHECK;
+/** How far a replay has come, by position; 100 when none is under way. */
+int64_t status_replay_percent(const struct status_consumer *consumer);
 void status_report_free(struct status_report *report);
 
 #endif

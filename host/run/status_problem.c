@@ -2,25 +2,16 @@
 
 #include "consumer/registry.h"
 #include "run/status_declaration.h"
+#include "run/status_note.h"
+#include "run/status_rate.h"
+#include "run/status_word.h"
 
 #include <inttypes.h>
 
-static void add_sentence(struct arena *arena, const char ***list, size_t *count,
-                         struct buffer *sentence)
-{
-    const char **bigger = arena_alloc(arena, (*count + 1) * sizeof(*bigger));
-
-    if (*count > 0)
-        memcpy(bigger, *list, *count * sizeof(*bigger));
-    *list = bigger;
-    (*list)[(*count)++] = arena_string(arena, buffer_text(sentence));
-    buffer_clear(sentence);
-}
-
 static void add_problem(struct status_report *report, struct buffer *sentence)
 {
-    add_sentence(&report->arena, &report->problems, &report->nproblems,
-                 sentence);
+    status_word_keep(&report->arena, &report->problems, &report->nproblems,
+                     sentence);
 }
 
 static bool is_halted_with(const struct status_consumer *consumer,
@@ -67,33 +58,151 @@ static void halted_problem(const struct status_consumer *consumer,
     halted_remedy(consumer, sentence);
 }
 
-/* Dead letters wait for an operator, all others for themselves. */
-static bool any_dead(const struct status_consumer *consumer)
+static bool is_dead(const struct status_undelivered *undelivered)
+{
+    return strncmp(undelivered->status, "DEAD", 4) == 0;
+}
+
+/* Dead letters wait for an operator, all others for themselves. What lies dead
+ * behind one goes with it. */
+static int64_t count_dead(const struct status_consumer *consumer)
+{
+    int64_t dead = 0;
+
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        if (is_dead(&consumer->undelivered[i]))
+            dead += consumer->undelivered[i].failed;
+    return dead;
+}
+
+static int64_t count_behind(const struct status_consumer *consumer)
+{
+    int64_t behind = 0;
+
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        if (is_dead(&consumer->undelivered[i]))
+            behind += consumer->undelivered[i].count -
+                      consumer->undelivered[i].failed;
+    return behind;
+}
+
+/* "2 FAILED, 5 WAITING, the oldest 3 min old": dead ones, or the others. */
+static void list_undelivered(const struct status_report *report,
+                             const struct status_consumer *consumer, bool dead,
+                             struct buffer *out)
+{
+    int64_t oldest = INT64_MAX;
+    bool any = false;
+
+    for (size_t i = 0; i < consumer->nundelivered; i++) {
+        const struct status_undelivered *u = &consumer->undelivered[i];
+
+        if (is_dead(u) != dead)
+            continue;
+        buffer_printf(out, "%s%" PRId64 " %s", any ? ", " : "",
+                      dead ? u->failed : u->count, u->status);
+        any = true;
+        if (u->oldest_at < oldest)
+            oldest = u->oldest_at;
+    }
+    buffer_append_string(out, ", the oldest ");
+    status_word_age(out, report->now_us - oldest);
+    buffer_append_string(out, " old");
+}
+
+/* The last failure, when it is one of the dead letters, or of the others. */
+static void last_failure(const struct status_consumer *consumer, bool dead,
+                         struct buffer *out)
+{
+    const struct status_failure *failure = &consumer->failure;
+
+    if (failure->position == 0 ||
+        (strncmp(failure->status, "DEAD", 4) == 0) != dead)
+        return;
+    buffer_printf(out, "; the last failed at position %" PRId64,
+                  failure->position);
+    if (failure->key[0] != '\0')
+        buffer_printf(out, ", key '%s'", failure->key);
+    buffer_printf(out, ": %s", failure->reason);
+}
+
+static void dead_problem(const struct status_report *report,
+                         const struct status_consumer *consumer,
+                         struct buffer *sentence)
+{
+    int64_t behind = count_behind(consumer);
+
+    buffer_printf(sentence, "%s '%s' has ", consumer->type, consumer->name);
+    status_word_count(sentence, count_dead(consumer), "dead letter");
+    buffer_append_string(sentence, ": ");
+    list_undelivered(report, consumer, true, sentence);
+    if (behind > 0) {
+        buffer_append_string(sentence, "; ");
+        status_word_count(sentence, behind, "message");
+        buffer_printf(sentence, " %s behind", behind == 1 ? "lies" : "lie");
+    }
+    last_failure(consumer, true, sentence);
+    buffer_printf(sentence,
+                  "; `moontide dead-letters --consumer %s` lists them, "
+                  "with retry they are tried again, with delete they are "
+                  "skipped",
+                  consumer->name);
+}
+
+static bool has_waiting(const struct status_consumer *consumer)
 {
     for (size_t i = 0; i < consumer->nundelivered; i++)
-        if (strncmp(consumer->undelivered[i].status, "DEAD", 4) == 0)
+        if (!is_dead(&consumer->undelivered[i]))
             return true;
     return false;
 }
 
-static void undelivered_problem(const struct status_consumer *consumer,
-                                struct buffer *sentence)
+/* When the next one is tried, in the words of an operator. */
+static void next_attempt(const struct status_report *report,
+                         const struct status_consumer *consumer,
+                         struct buffer *out)
 {
-    buffer_printf(sentence, "%s '%s' has undelivered messages:", consumer->type,
+    char at[CLOCK_TEXT_SIZE];
+
+    if (!status_word_is_in(consumer, CONSUMER_RUNNING)) {
+        buffer_printf(out, "; none is tried while it is %s", consumer->state);
+    } else if (consumer->retry_at_once ||
+               (consumer->next_retry_at != 0 &&
+                consumer->next_retry_at <= report->now_us)) {
+        buffer_append_string(out, "; the next attempt is due: a host does it");
+    } else if (consumer->next_retry_at != 0) {
+        clock_format(consumer->next_retry_at, at);
+        buffer_printf(out, "; the next attempt is at %s, in ", at);
+        status_word_age(out, consumer->next_retry_at - report->now_us +
+                                 CLOCK_SECOND - 1);
+    }
+}
+
+static void waiting_problem(const struct status_report *report,
+                            const struct status_consumer *consumer,
+                            struct buffer *sentence)
+{
+    buffer_printf(sentence,
+                  "%s '%s' has undelivered messages: ", consumer->type,
                   consumer->name);
-    for (size_t i = 0; i < consumer->nundelivered; i++)
-        buffer_printf(sentence, "%s %" PRId64 " %s", i > 0 ? "," : "",
-                      consumer->undelivered[i].count,
-                      consumer->undelivered[i].status);
-    if (consumer->failure.position > 0)
-        buffer_printf(sentence, "; the last failed at position %" PRId64 ": %s",
-                      consumer->failure.position, consumer->failure.reason);
-    if (any_dead(consumer))
-        buffer_printf(sentence,
-                      "; `moontide dead-letters --consumer %s` lists them, "
-                      "with retry they are tried again, with delete they are "
-                      "skipped",
-                      consumer->name);
+    list_undelivered(report, consumer, false, sentence);
+    next_attempt(report, consumer, sentence);
+    last_failure(consumer, false, sentence);
+}
+
+static void blocked_problem(const struct status_consumer *consumer,
+                            struct buffer *sentence)
+{
+    buffer_printf(sentence, "%s '%s' cannot tell the keys of ", consumer->type,
+                  consumer->name);
+    status_word_count(sentence, consumer->blocking, "message");
+    buffer_append_string(sentence, " and applies nothing behind in ");
+    status_word_count(sentence, consumer->blocked_partitions, "partition");
+    buffer_printf(sentence,
+                  ": correct its key function, or `moontide dead-letters "
+                  "delete %" PRId64 " --consumer %s` skips the%s",
+                  consumer->blocked_by, consumer->name,
+                  consumer->blocking == 1 ? " message" : " first");
 }
 
 static void paused_problem(const struct status_consumer *consumer,
@@ -108,48 +217,143 @@ static void paused_problem(const struct status_consumer *consumer,
                   consumer->type, consumer->name, since, consumer->name);
 }
 
+static void rebuilding_problem(const struct status_consumer *consumer,
+                               struct buffer *sentence)
+{
+    char since[CLOCK_TEXT_SIZE];
+
+    clock_format(consumer->state_since, since);
+    buffer_printf(sentence,
+                  "%s '%s' is REBUILDING since %s and not reset yet; a host "
+                  "that starts or `moontide rebuild %s` does it, `moontide "
+                  "rebuild %s --cancel` takes it back",
+                  consumer->type, consumer->name, since, consumer->name,
+                  consumer->name);
+}
+
+static bool is_behind_a_mark(const struct status_report *report,
+                             const struct status_consumer *consumer)
+{
+    for (size_t i = 0; i < report->ntopics; i++)
+        if (strcmp(report->topics[i].name, consumer->source) == 0)
+            return report->topics[i].blocked != NULL;
+    return false;
+}
+
+static bool stands_still(const struct status_report *report,
+                         const struct status_consumer *consumer)
+{
+    return consumer->still >= STATUS_LOOKS && consumer->blocking == 0 &&
+           !is_behind_a_mark(report, consumer);
+}
+
+static void still_problem(const struct status_consumer *consumer,
+                          struct buffer *sentence)
+{
+    buffer_printf(sentence, "%s '%s' has ", consumer->type, consumer->name);
+    status_word_count(sentence, consumer->lag, "message");
+    buffer_printf(sentence,
+                  " to apply and does not move from position %" PRId64
+                  ": does `moontide run` run?",
+                  consumer->position);
+}
+
+static void rising_problem(const struct status_report *report,
+                           const struct status_consumer *consumer,
+                           struct buffer *sentence)
+{
+    buffer_printf(
+        sentence,
+        "%s '%s' falls behind: from %" PRId64 " to %" PRId64 " messages in ",
+        consumer->type, consumer->name, consumer->rising_lag, consumer->lag);
+    status_word_age(sentence, report->taken_us - consumer->rising_us);
+    buffer_printf(sentence, ", it applies %.0f a second", consumer->rate);
+}
+
 /* What may be wrong with a consumer, the worst first. */
-enum {
+enum grade {
     GRADE_HALTED,
-    GRADE_UNDELIVERED,
+    GRADE_BLOCKED,
+    GRADE_DEAD,
     GRADE_WILL_HALT,
+    GRADE_REBUILDING,
+    GRADE_WAITING,
     GRADE_PAUSED,
+    GRADE_STILL,
+    GRADE_RISING,
     GRADE_UNDECLARED,
     GRADES
 };
 
-static int consumer_grade(const struct status_consumer *consumer,
-                          const struct status_request *request)
+static bool has_grade(const struct status_request *request,
+                      const struct status_report *report,
+                      const struct status_consumer *consumer, enum grade grade)
 {
-    if (strcmp(consumer->state, consumer_state_word(CONSUMER_HALTED)) == 0)
-        return GRADE_HALTED;
-    if (consumer->nundelivered > 0)
-        return GRADE_UNDELIVERED;
-    if (status_declaration_will_halt(consumer))
-        return GRADE_WILL_HALT;
-    if (strcmp(consumer->state, consumer_state_word(CONSUMER_PAUSED)) == 0)
-        return GRADE_PAUSED;
-    if (!consumer->declared && request->script_error == NULL)
-        return GRADE_UNDECLARED;
-    return GRADES;
+    switch (grade) {
+    case GRADE_HALTED:
+        return status_word_is_in(consumer, CONSUMER_HALTED);
+    case GRADE_BLOCKED:
+        return consumer->blocking > 0;
+    case GRADE_DEAD:
+        return count_dead(consumer) > 0;
+    case GRADE_WILL_HALT:
+        return status_declaration_will_halt(consumer) &&
+               !status_word_is_in(consumer, CONSUMER_HALTED);
+    case GRADE_REBUILDING:
+        return status_word_is_in(consumer, CONSUMER_REBUILDING);
+    case GRADE_WAITING: /* of a halted one its own sentence tells */
+        return has_waiting(consumer) &&
+               !status_word_is_in(consumer, CONSUMER_HALTED);
+    case GRADE_PAUSED:
+        return status_word_is_in(consumer, CONSUMER_PAUSED);
+    case GRADE_STILL:
+        return stands_still(report, consumer);
+    case GRADE_RISING:
+        return consumer->rising >= STATUS_LOOKS &&
+               !stands_still(report, consumer);
+    default:
+        return !consumer->declared && request->script_error == NULL;
+    }
 }
 
-static void consumer_problem(const struct status_consumer *consumer, int grade,
-                             struct buffer *sentence)
+static void consumer_problem(const struct status_report *report,
+                             const struct status_consumer *consumer,
+                             enum grade grade, struct buffer *sentence)
 {
-    if (grade == GRADE_HALTED)
+    switch (grade) {
+    case GRADE_HALTED:
         halted_problem(consumer, sentence);
-    else if (grade == GRADE_UNDELIVERED)
-        undelivered_problem(consumer, sentence);
-    else if (grade == GRADE_WILL_HALT)
+        return;
+    case GRADE_BLOCKED:
+        blocked_problem(consumer, sentence);
+        return;
+    case GRADE_DEAD:
+        dead_problem(report, consumer, sentence);
+        return;
+    case GRADE_WILL_HALT:
         status_declaration_warn(consumer, sentence);
-    else if (grade == GRADE_PAUSED)
+        return;
+    case GRADE_REBUILDING:
+        rebuilding_problem(consumer, sentence);
+        return;
+    case GRADE_WAITING:
+        waiting_problem(report, consumer, sentence);
+        return;
+    case GRADE_PAUSED:
         paused_problem(consumer, sentence);
-    else
+        return;
+    case GRADE_STILL:
+        still_problem(consumer, sentence);
+        return;
+    case GRADE_RISING:
+        rising_problem(report, consumer, sentence);
+        return;
+    default:
         buffer_printf(sentence,
                       "%s '%s' is known to the database, but no script "
                       "declares it: nobody runs it",
                       consumer->type, consumer->name);
+    }
 }
 
 void status_problem_find(const struct status_request *request,
@@ -182,17 +386,14 @@ void status_problem_find(const struct status_request *request,
     }
     for (int grade = 0; grade < GRADES; grade++) {
         for (size_t i = 0; i < report->nconsumers; i++) {
-            if (consumer_grade(&report->consumers[i], request) != grade)
+            const struct status_consumer *consumer = &report->consumers[i];
+
+            if (!has_grade(request, report, consumer, (enum grade)grade))
                 continue;
-            consumer_problem(&report->consumers[i], grade, &sentence);
+            consumer_problem(report, consumer, (enum grade)grade, &sentence);
             add_problem(report, &sentence);
         }
     }
-    for (size_t i = 0; i < report->nconsumers; i++) {
-        status_declaration_note(&report->consumers[i], &sentence);
-        if (sentence.len > 0)
-            add_sentence(&report->arena, &report->notes, &report->nnotes,
-                         &sentence);
-    }
+    status_note_find(report);
     buffer_free(&sentence);
 }

@@ -40,6 +40,10 @@ VARIABLE = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
     (r"declared as [^,]+, missing", "declared as TYPE, missing"),
     (r"next one in \d+\.\d+ s", "next one in TIME"),
+    (r"the oldest \d+ s old", "the oldest AGE old"),
+    (r"next attempt is (at MOMENT, in \d+ s|due: a host does it)",
+     "next attempt is at MOMENT"),
+    (r"FAILED \(\d+(\.\d)? m?s\)", "FAILED (AGE)"),
 ]
 
 

@@ -377,8 +377,9 @@ return moontide.projection "doors" {
       found = app:json "status"
       assert.equal(7, found.topics[1].mark)
       for _, consumer in ipairs(found.consumers) do
-        assert.same({ "changed", "declared", "epoch", "lag", "last_error", "name", "position", "rebuild_due", "source",
-          "state", "state_since", "type", "undelivered" }, keys(consumer))
+        assert.same({ "blocked_partitions", "changed", "declared", "epoch", "incomplete_through", "lag", "last_error",
+          "name", "next_retry_at", "oldest", "position", "rate", "rebuild_due", "replay", "source", "state",
+          "state_since", "type", "undelivered" }, keys(consumer))
         assert.equal("RUNNING", consumer.state)
         assert.same({ messages = 0, seconds = 0 }, consumer.lag)
         assert.same({}, consumer.undelivered)

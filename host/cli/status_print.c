@@ -1,0 +1,225 @@
+#include "cli/status_print.h"
+
+#include "cli/output.h"
+
+#include <inttypes.h>
+
+#define COLUMNS_MAX 8
+#define ERROR_CHARS                                                            \
+    60 /* of a reason in the table; `status CONSUMER` has all                  \
+        */
+
+static void print_problems(FILE *out, bool color,
+                           const struct status_report *report)
+{
+    struct buffer line = BUFFER_EMPTY;
+
+    for (size_t i = 0; i < report->nproblems; i++) {
+        buffer_clear(&line);
+        buffer_append_string(&line, color ? "\033[1;31mproblem:\033[0m "
+                                          : "problem: ");
+        output_safe(&line, text_of(report->problems[i]));
+        fprintf(out, "%s\n", line.data);
+    }
+    buffer_free(&line);
+}
+
+static void print_notes(FILE *out, const struct status_report *report)
+{
+    struct buffer line = BUFFER_EMPTY;
+
+    for (size_t i = 0; i < report->nnotes; i++) {
+        buffer_clear(&line);
+        buffer_append_string(&line, "note: ");
+        output_safe(&line, text_of(report->notes[i]));
+        fprintf(out, "%s\n", line.data);
+    }
+    buffer_free(&line);
+}
+
+static void print_topics(FILE *out, bool color,
+                         const struct status_report *report)
+{
+    static const char *const headings[] = {"topic", ">mark", ">end", NULL};
+    struct output_table table;
+
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < report->ntopics; i++) {
+        output_cell_string(&table, report->topics[i].name);
+        output_cell_int64(&table, report->topics[i].mark);
+        output_cell_int64(&table, report->topics[i].end);
+    }
+    output_table_end(&table, out);
+}
+
+static void print_lag(struct output_table *table,
+                      const struct status_consumer *consumer)
+{
+    struct buffer cell = BUFFER_EMPTY;
+
+    if (consumer->lag == STATUS_UNKNOWN) {
+        output_cell_string(table, "?");
+        output_cell_string(table, "?");
+        return;
+    }
+    output_grouped(&cell, consumer->lag);
+    if (consumer->lag >= STATUS_LAG_LIMIT)
+        buffer_append_char(&cell, '+');
+    output_cell(table, buffer_text(&cell));
+    buffer_clear(&cell);
+    if (consumer->lag > 0)
+        output_duration(&cell, consumer->lag_us);
+    else
+        buffer_append_char(&cell, '-');
+    output_cell(table, buffer_text(&cell));
+    buffer_free(&cell);
+}
+
+/* "2 FAILED (3 min 5 s), 5 WAITING (2 s)": with the age of the oldest. */
+static void print_undelivered(struct output_table *table,
+                              const struct status_report *report,
+                              const struct status_consumer *consumer)
+{
+    struct buffer cell = BUFFER_EMPTY;
+
+    for (size_t i = 0; i < consumer->nundelivered; i++) {
+        const struct status_undelivered *u = &consumer->undelivered[i];
+
+        buffer_printf(&cell, "%s%" PRId64 " %s (", i > 0 ? ", " : "", u->count,
+                      u->status);
+        output_duration(&cell, report->now_us - u->oldest_at);
+        buffer_append_char(&cell, ')');
+    }
+    if (consumer->nundelivered == 0)
+        buffer_append_char(&cell, '-');
+    output_cell(table, buffer_text(&cell));
+    buffer_free(&cell);
+}
+
+static void print_state(struct output_table *table,
+                        const struct status_consumer *consumer)
+{
+    struct buffer cell = BUFFER_EMPTY;
+
+    buffer_append_string(&cell, consumer->state);
+    if (consumer->replay_through != 0)
+        buffer_printf(&cell, ", replays %" PRId64 " %%",
+                      status_replay_percent(consumer));
+    output_cell(table, buffer_text(&cell));
+    buffer_free(&cell);
+}
+
+static void print_rate(struct output_table *table,
+                       const struct status_consumer *consumer)
+{
+    struct buffer cell = BUFFER_EMPTY;
+
+    if (consumer->rate < 0)
+        buffer_append_char(&cell, '?');
+    else
+        buffer_printf(&cell, "%.0f/s", consumer->rate);
+    output_cell(table, buffer_text(&cell));
+    buffer_free(&cell);
+}
+
+static void print_error(struct output_table *table,
+                        const struct status_consumer *consumer)
+{
+    struct text reason = text_of(consumer->failure.reason);
+    struct buffer cell = BUFFER_EMPTY;
+    size_t shown;
+
+    if (consumer->failure.position == 0) {
+        output_cell_string(table, "-");
+        return;
+    }
+    shown = text_utf8_prefix_chars(reason, ERROR_CHARS);
+    buffer_append(&cell, reason.data, shown);
+    if (shown < reason.len)
+        buffer_append_string(&cell, "...");
+    output_cell(table, buffer_text(&cell));
+    buffer_free(&cell);
+}
+
+static void print_consumers(FILE *out, bool color,
+                            const struct status_report *report)
+{
+    const char *headings[COLUMNS_MAX + 1] = {"consumer", "state", ">position",
+                                             ">lag", ">behind"};
+    size_t n = 5;
+    bool rated = false, failed = false;
+    struct output_table table;
+
+    for (size_t i = 0; i < report->nconsumers; i++) {
+        rated = rated || report->consumers[i].rate >= 0;
+        failed = failed || report->consumers[i].failure.position != 0;
+    }
+    if (rated)
+        headings[n++] = ">rate";
+    if (failed)
+        headings[n++] = "last error";
+    headings[n++] = "undelivered";
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < report->nconsumers; i++) {
+        const struct status_consumer *consumer = &report->consumers[i];
+
+        output_cell_string(&table, consumer->name);
+        print_state(&table, consumer);
+        output_cell_int64(&table, consumer->position);
+        print_lag(&table, consumer);
+        if (rated)
+            print_rate(&table, consumer);
+        if (failed)
+            print_error(&table, consumer);
+        print_undelivered(&table, report, consumer);
+    }
+    output_table_end(&table, out);
+}
+
+static void print_failed(FILE *out, bool color,
+                         const struct status_consumer *consumer)
+{
+    static const char *const headings[] = {
+        ">position", "key", "type", "status", ">failures", "reason", NULL};
+    struct output_table table;
+    int64_t undelivered = 0;
+
+    if (consumer->nfailed == 0)
+        return;
+    fputc('\n', out);
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < consumer->nfailed; i++) {
+        const struct status_failure *failed = &consumer->failed[i];
+
+        output_cell_int64(&table, failed->position);
+        output_cell_string(&table, failed->key);
+        output_cell_string(&table, failed->type);
+        output_cell_string(&table, failed->status);
+        output_cell_int64(&table, failed->count);
+        output_cell_string(&table, failed->reason);
+    }
+    output_table_end(&table, out);
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        undelivered += consumer->undelivered[i].count;
+    if (consumer->nfailed == STATUS_FAILED_LIMIT &&
+        undelivered > STATUS_FAILED_LIMIT)
+        fprintf(out, "the first %d of those that failed\n",
+                STATUS_FAILED_LIMIT);
+}
+
+void status_print(const struct status_report *report, bool alone, bool color,
+                  FILE *out)
+{
+    print_problems(out, color, report);
+    print_notes(out, report);
+    if (report->nproblems + report->nnotes > 0)
+        fputc('\n', out);
+    print_topics(out, color, report);
+    fputc('\n', out);
+    if (report->nconsumers > 0)
+        print_consumers(out, color, report);
+    else
+        fputs("no consumer\n", out);
+    for (size_t i = 0; alone && i < report->nconsumers; i++)
+        print_failed(out, color, &report->consumers[i]);
+}
