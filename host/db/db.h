@@ -55,6 +55,9 @@ struct db_sql {
     struct text text;
     uint64_t hash; /* of text; finds the prepared statement */
     enum db_origin origin;
+    /** Its rows may be large together: a driver keeps one at a time, and until
+     * the result is closed nothing else is asked. */
+    bool large;
 };
 
 struct db_sql db_sql_make(struct text text, enum db_origin origin);
@@ -67,7 +70,7 @@ enum db_can {
     DB_CAN_LEAVE = 1 << 5, /* db_commit_begin does not wait, or costs nothing */
     DB_CAN_MERGE = 1 << 3, /* an ordered UNION ALL merges its branches' indexes
                             * and stops at its limit */
-    DB_HOLDS_RESULTS = 1 << 4, /* the rows of a query are in memory at once */
+    DB_SENDS_ALL = 1 << 4, /* rows that nobody reads travel all the same */
 };
 
 /** Opens a connection. UNAVAILABLE when it cannot be reached, CONFIG for a

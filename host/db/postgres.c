@@ -122,7 +122,10 @@ static enum status answer(struct db_session *session, size_t *failed,
 {
     enum status status = STATUS_OK;
 
-    if (session->in_flight)
+    if (session->conn == NULL)
+        status = diag_set(diag, STATUS_LOST,
+                          "the connection to the database is lost");
+    else if (session->in_flight)
         status = postgres_pipe_answer(session, failed, diag);
     /* somebody may have altered a table */
     if (status == STATUS_PERMANENT)
@@ -136,7 +139,13 @@ static struct db_rows *announced(struct db_session *session,
 {
     PGresult *result = postgres_ahead_take(session, sql, params, nparams);
 
-    return result != NULL ? postgres_rows_new(result) : NULL;
+    if (result != NULL)
+        return postgres_rows_new(result);
+    if (session->in_flight && !session->streaming &&
+        postgres_ahead_comes(session, sql, params, nparams) &&
+        postgres_stream_start_ahead(session))
+        return postgres_rows_stream(session);
+    return NULL;
 }
 
 /* Nobody waits for a savepoint: it goes out in front of what comes next. */
@@ -199,7 +208,7 @@ static enum status now(struct db_session *session, int64_t *now_us,
 const struct db_driver db_postgres_driver = {
     .name = "postgres",
     .can = DB_CAN_SEQUENCE | DB_CAN_MANY_HOSTS | DB_CAN_NOTIFY | DB_CAN_MERGE |
-           DB_HOLDS_RESULTS | DB_CAN_LEAVE,
+           DB_SENDS_ALL | DB_CAN_LEAVE,
     .accepts = postgres_connect_accepts,
     .scratch = postgres_scratch,
     .connect = connect_server,

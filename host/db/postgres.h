@@ -13,6 +13,7 @@
  * postgres_guard.c      what a script's statement may be
  * postgres_rows.c       results and their values
  * postgres_ahead.c      results that came along with a commit
+ * postgres_stream.c     results whose rows are read one by one
  * postgres_bulk.c       the queue, bulk statements
  * postgres_lookup.c     rows by their keys
  * postgres_columns.c    types of a table's columns, as the bulk needs them
@@ -148,6 +149,7 @@ struct postgres_ahead {
     struct db_value params[POSTGRES_AHEAD_PARAMS];
     size_t nparams;
     bool wanted;      /* goes out with the next commit */
+    bool coming;      /* its rows are the next that will be read */
     PGresult *result; /* NULL: not there */
     uint64_t used;
 };
@@ -174,8 +176,10 @@ struct db_session {
     struct postgres_command *commands; /* of the pipeline under way */
     size_t ncommands;
     size_t commands_capacity;
-    size_t nread;   /* of the commands, how many are answered */
-    bool in_flight; /* the answer to their COMMIT is waited for later */
+    size_t nread;     /* of the commands, how many are answered */
+    bool in_flight;   /* the answer to their COMMIT is waited for later */
+    bool streaming;   /* rows of the command `nread` are read one by one */
+    uint64_t streams; /* counts them */
     uint64_t pipe;
 
     struct postgres_cache cache;
@@ -244,6 +248,36 @@ enum status postgres_pipe_leave(struct db_session *session,
                                 struct diag *diag) MUST_CHECK;
 enum status postgres_pipe_answer(struct db_session *session, size_t *failed,
                                  struct diag *diag) MUST_CHECK;
+
+/* --- postgres_stream.c --------------------------------------------------- */
+
+/* What postgres_pipe.c lends to it. */
+enum status postgres_pipe_result(struct db_session *session, PGresult **result,
+                                 struct diag *diag) MUST_CHECK;
+enum status postgres_pipe_judge(struct db_session *session,
+                                const struct postgres_command *command,
+                                const PGresult *result, struct diag *diag);
+enum status postgres_pipe_end(struct db_session *session,
+                              struct diag *diag) MUST_CHECK;
+/** Reads the answers in front of command `end`; *failed is set when one of
+ * them is a failure. */
+enum status postgres_pipe_read_to(struct db_session *session, size_t end,
+                                  bool *failed, struct diag *diag) MUST_CHECK;
+enum status postgres_pipe_read_sync(struct db_session *session,
+                                    struct diag *diag) MUST_CHECK;
+
+/** Ends the pipeline; the rows of its last statement are then read one by
+ * one. */
+enum status postgres_stream_start(struct db_session *session,
+                                  struct diag *diag) MUST_CHECK;
+/** The same for the first part of what is in flight; false when it cannot be
+ * had that way. */
+bool postgres_stream_start_ahead(struct db_session *session);
+/** The next row, the caller's to clear; NULL at the end. */
+enum status postgres_stream_next(struct db_session *session, PGresult **row,
+                                 struct diag *diag) MUST_CHECK;
+/** Reads what is left, and forgets it. */
+void postgres_stream_drain(struct db_session *session);
 
 /* --- postgres_cache.c ---------------------------------------------------- */
 
@@ -343,6 +377,8 @@ enum status postgres_statement_script(struct db_session *session,
 
 /** Takes the result over. */
 struct db_rows *postgres_rows_new(PGresult *result);
+/** The rows that the session reads one by one. */
+struct db_rows *postgres_rows_stream(struct db_session *session);
 enum status postgres_rows_query(struct db_session *session,
                                 const struct db_sql *sql,
                                 const struct db_value *params, size_t nparams,
@@ -378,6 +414,13 @@ void postgres_ahead_answered(struct db_session *session, size_t place,
 PGresult *postgres_ahead_take(struct db_session *session,
                               const struct db_sql *sql,
                               const struct db_value *params, size_t nparams);
+/** Whether such a query's rows are the next that will be read; asked once. */
+bool postgres_ahead_comes(struct db_session *session, const struct db_sql *sql,
+                          const struct db_value *params, size_t nparams);
+/** Nobody will read such rows any more. */
+void postgres_ahead_none_comes(struct db_session *session);
+/** The rows of a place are not read before they are asked for. */
+void postgres_ahead_leave(struct db_session *session, size_t place);
 /** Nothing goes out with the next commit. */
 void postgres_ahead_withdraw(struct db_session *session);
 void postgres_ahead_clear(struct db_session *session);

@@ -97,14 +97,44 @@ static bool same_value(const struct db_value *a, const struct db_value *b)
 static bool is_for(const struct postgres_ahead *ahead, const struct db_sql *sql,
                    const struct db_value *params, size_t nparams)
 {
-    if (ahead->result == NULL || ahead->sql.hash != sql->hash ||
-        ahead->nparams != nparams || !text_equal(ahead->sql.text, sql->text))
+    if (ahead->sql.hash != sql->hash || ahead->nparams != nparams ||
+        !text_equal(ahead->sql.text, sql->text))
         return false;
     for (size_t i = 0; i < nparams; i++) {
         if (!same_value(&ahead->params[i], &params[i]))
             return false;
     }
     return true;
+}
+
+void postgres_ahead_none_comes(struct db_session *session)
+{
+    for (size_t i = 0; i < POSTGRES_AHEAD_MAX; i++) {
+        if (session->ahead[i].coming)
+            forget(&session->ahead[i]);
+    }
+}
+
+void postgres_ahead_leave(struct db_session *session, size_t place)
+{
+    postgres_ahead_none_comes(session);
+    session->ahead[place].wanted = false;
+    session->ahead[place].coming = true;
+}
+
+bool postgres_ahead_comes(struct db_session *session, const struct db_sql *sql,
+                          const struct db_value *params, size_t nparams)
+{
+    for (size_t i = 0; i < POSTGRES_AHEAD_MAX; i++) {
+        struct postgres_ahead *ahead = &session->ahead[i];
+
+        if (!ahead->coming || !is_for(ahead, sql, params, nparams))
+            continue;
+        forget(ahead);
+        ahead->used = 0;
+        return true;
+    }
+    return false;
 }
 
 PGresult *postgres_ahead_take(struct db_session *session,
@@ -117,7 +147,7 @@ PGresult *postgres_ahead_take(struct db_session *session,
         struct postgres_ahead *ahead = &session->ahead[i];
         PGresult *result = ahead->result;
 
-        if (!is_for(ahead, sql, params, nparams))
+        if (result == NULL || !is_for(ahead, sql, params, nparams))
             continue;
         ahead->result = NULL;
         forget(ahead);

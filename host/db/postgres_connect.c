@@ -220,6 +220,7 @@ void postgres_connect_close(struct db_session *session)
     session->conn = NULL;
     session->begin_pending = false;
     session->in_flight = false;
+    session->streaming = false;
     session->nsteps = 0;
     postgres_cache_forget_server(session);
     postgres_ahead_clear(session);

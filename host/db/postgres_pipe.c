@@ -88,8 +88,8 @@ static enum status flush(struct db_session *session, struct diag *diag)
 }
 
 /* NULL at the end of a command's results; a lost connection is a status. */
-static enum status next_result(struct db_session *session, PGresult **result,
-                               struct diag *diag)
+enum status postgres_pipe_result(struct db_session *session, PGresult **result,
+                                 struct diag *diag)
 {
     while (PQisBusy(session->conn)) {
         enum status status = wait_for(session, false, diag);
@@ -171,6 +171,8 @@ static enum status send_steps(struct db_session *session, struct diag *diag)
 
 static enum status open_pipe(struct db_session *session, struct diag *diag)
 {
+    if (session->streaming) /* nobody reads on */
+        postgres_stream_drain(session);
     session->ncommands = session->nread = 0;
     session->cancelled = false;
     session->origin = DB_HOST;
@@ -235,9 +237,9 @@ static bool is_good(const PGresult *result)
            status == PGRES_EMPTY_QUERY;
 }
 
-static enum status judge(struct db_session *session,
-                         const struct postgres_command *command,
-                         const PGresult *result, struct diag *diag)
+enum status postgres_pipe_judge(struct db_session *session,
+                                const struct postgres_command *command,
+                                const PGresult *result, struct diag *diag)
 {
     if (PQresultStatus(result) == PGRES_EMPTY_QUERY)
         return diag_set(diag, STATUS_PERMANENT, "the statement is empty");
@@ -284,7 +286,7 @@ static void take_answer(struct answers *answers,
                          answers->status == STATUS_OK &&
                          strcmp(PQcmdStatus(result), "COMMIT") == 0;
     if (answers->status == STATUS_OK && !aborted) {
-        status = judge(session, command, result, answers->diag);
+        status = postgres_pipe_judge(session, command, result, answers->diag);
         answers->status = status;
         if (status != STATUS_OK && command->item != PG_NO_ITEM &&
             answers->failed != NULL)
@@ -306,7 +308,8 @@ static enum status read_command(struct answers *answers,
 
     for (;;) {
         PGresult *result = NULL;
-        enum status status = next_result(session, &result, answers->diag);
+        enum status status = postgres_pipe_result(session, &result,
+                                                  answers->diag);
 
         if (status != STATUS_OK)
             return status;
@@ -321,16 +324,15 @@ static enum status read_command(struct answers *answers,
     return any ? STATUS_OK : lost(session, answers->diag);
 }
 
-static enum status read_sync(struct answers *answers)
+enum status postgres_pipe_read_sync(struct db_session *session,
+                                    struct diag *diag)
 {
     PGresult *result = NULL;
-    enum status status = next_result(answers->session, &result, answers->diag);
+    enum status status = postgres_pipe_result(session, &result, diag);
     bool sync = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
 
     PQclear(result);
-    if (status == STATUS_OK && !sync)
-        status = lost(answers->session, answers->diag);
-    return status;
+    return status == STATUS_OK && !sync ? lost(session, diag) : status;
 }
 
 /* The connection is useless: what is known about its death stays as said. */
@@ -355,13 +357,14 @@ static enum status read_to(struct answers *answers, size_t end)
         const struct postgres_command
             *command = &session->commands[session->nread++];
 
-        status = command->sent == PG_SENT_SYNC ? read_sync(answers)
-                                               : read_command(answers, command);
+        status = command->sent == PG_SENT_SYNC
+                     ? postgres_pipe_read_sync(session, answers->diag)
+                     : read_command(answers, command);
     }
     return status;
 }
 
-static enum status send_end(struct db_session *session, struct diag *diag)
+enum status postgres_pipe_end(struct db_session *session, struct diag *diag)
 {
     session->round_trips++;
     if (PQpipelineSync(session->conn) == 0)
@@ -376,7 +379,7 @@ static enum status read_rest(struct answers *answers, enum status status,
     if (status == STATUS_OK)
         status = read_to(answers, answers->session->ncommands);
     if (status == STATUS_OK)
-        status = read_sync(answers);
+        status = postgres_pipe_read_sync(answers->session, answers->diag);
     if (answers->committed && status != STATUS_OK) {
         /* lost behind the answer to COMMIT: the next call will see */
         PQclear(answers->last);
@@ -400,7 +403,43 @@ enum status postgres_pipe_finish(struct db_session *session, PGresult **last,
 
     if (last != NULL)
         *last = NULL;
-    return read_rest(&answers, send_end(session, diag), last);
+    return read_rest(&answers, postgres_pipe_end(session, diag), last);
+}
+
+enum status postgres_pipe_read_to(struct db_session *session, size_t end,
+                                  bool *failed, struct diag *diag)
+{
+    struct answers answers = {.session = session, .diag = diag};
+    enum status status = read_to(&answers, end);
+
+    PQclear(answers.last);
+    *failed = answers.status != STATUS_OK;
+    if (status == STATUS_OK && answers.status == STATUS_LOST)
+        return STATUS_LOST;
+    return status;
+}
+
+/* How many commands the first part has; 0 when there is none. */
+static size_t first_part(const struct db_session *session)
+{
+    for (size_t i = session->nread; i < session->ncommands; i++)
+        if (session->commands[i].sent == PG_SENT_SYNC)
+            return i + 1;
+    return 0;
+}
+
+/* One result that may be large waits where it is until it is asked for. */
+static bool waits(const struct db_session *session, size_t end, size_t *place)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < end; i++) {
+        if (session->commands[i].sent != PG_SENT_AHEAD)
+            continue;
+        *place = session->commands[i].item;
+        count++;
+    }
+    return count == 1 && session->ahead[*place].sql.large;
 }
 
 /* The first part is what was announced; when that failed it is asked for again
@@ -408,24 +447,20 @@ enum status postgres_pipe_finish(struct db_session *session, PGresult **last,
 static enum status read_first_part(struct db_session *session,
                                    struct diag *diag)
 {
-    struct answers answers = {.session = session, .diag = diag};
-    size_t end = 0;
-    enum status status;
+    size_t end = first_part(session);
+    size_t place = 0;
+    bool failed;
 
-    while (end < session->ncommands &&
-           session->commands[end].sent != PG_SENT_SYNC)
-        end++;
-    if (end == session->ncommands)
+    if (waits(session, end, &place)) {
+        postgres_ahead_leave(session, place);
         return STATUS_OK;
-    status = read_to(&answers, end + 1);
-    PQclear(answers.last);
-    return status == STATUS_OK && answers.status == STATUS_LOST ? STATUS_LOST
-                                                                : status;
+    }
+    return postgres_pipe_read_to(session, end, &failed, diag);
 }
 
 enum status postgres_pipe_leave(struct db_session *session, struct diag *diag)
 {
-    enum status status = send_end(session, diag);
+    enum status status = postgres_pipe_end(session, diag);
 
     if (status == STATUS_OK)
         status = read_first_part(session, diag);
@@ -437,13 +472,29 @@ enum status postgres_pipe_leave(struct db_session *session, struct diag *diag)
     return STATUS_OK;
 }
 
+/* What was announced was not asked for. */
+static void skip_first_part(struct db_session *session)
+{
+    postgres_ahead_none_comes(session);
+    if (first_part(session) == 0)
+        return;
+    if (session->streaming || postgres_stream_start_ahead(session))
+        postgres_stream_drain(session);
+}
+
 enum status postgres_pipe_answer(struct db_session *session, size_t *failed,
                                  struct diag *diag)
 {
     struct answers answers = {
         .session = session, .failed = failed, .diag = diag};
-    enum status status = read_rest(&answers, STATUS_OK, NULL);
+    enum status status = STATUS_OK;
 
+    skip_first_part(session);
+    if (session->conn == NULL)
+        status = diag_set(diag, STATUS_LOST,
+                          "the connection to the database is lost");
+    else
+        status = read_rest(&answers, STATUS_OK, NULL);
     session->in_flight = false;
     return status;
 }

@@ -17,7 +17,9 @@
 struct postgres_rows {
     struct db_rows base;
     PGresult *result;
-    int row; /* -1 before the first */
+    struct db_session *session; /* rows come one by one; NULL: all are here */
+    uint64_t stream;            /* which of its streams they are */
+    int row;                    /* -1 before the first */
     int nrows;
     struct buffer decoded;
 };
@@ -38,13 +40,46 @@ struct db_rows *postgres_rows_new(PGresult *result)
     return &rows->base;
 }
 
+struct db_rows *postgres_rows_stream(struct db_session *session)
+{
+    struct postgres_rows *rows = mem_alloc(sizeof(*rows));
+
+    rows->base.driver = &db_postgres_driver;
+    rows->session = session;
+    rows->stream = session->streams;
+    rows->row = -1;
+    return &rows->base;
+}
+
+static bool flows(const struct postgres_rows *rows)
+{
+    return rows->session != NULL && rows->session->streaming &&
+           rows->session->streams == rows->stream;
+}
+
+static enum status next_of_stream(struct postgres_rows *rows, bool *more,
+                                  struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    PQclear(rows->result);
+    rows->result = NULL;
+    if (flows(rows))
+        status = postgres_stream_next(rows->session, &rows->result, diag);
+    *more = rows->result != NULL;
+    rows->row = 0;
+    rows->nrows = *more ? 1 : 0;
+    return status;
+}
+
 enum status postgres_rows_next(struct db_rows *rows, bool *more,
                                struct diag *diag)
 {
     struct postgres_rows *result = (struct postgres_rows *)rows;
 
-    (void)diag;
     buffer_clear(&result->decoded);
+    if (result->session != NULL)
+        return next_of_stream(result, more, diag);
     if (result->row < result->nrows)
         result->row++;
     *more = result->row < result->nrows;
@@ -55,6 +90,8 @@ void postgres_rows_close(struct db_rows *rows)
 {
     struct postgres_rows *result = (struct postgres_rows *)rows;
 
+    if (flows(result))
+        postgres_stream_drain(result->session);
     PQclear(result->result);
     buffer_free(&result->decoded);
     mem_free(result);

@@ -194,6 +194,24 @@ enum status postgres_statement_ask(struct db_session *session, const char *text,
     return run_one(session, &sql, params, nparams, result, diag);
 }
 
+static enum status stream(struct db_session *session, const struct db_sql *sql,
+                          const struct db_value *params, size_t nparams,
+                          struct db_rows **rows, struct diag *diag)
+{
+    enum status status = postgres_pipe_start(session, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = postgres_statement_send(session, sql, params, nparams, DB_ANY_ROWS,
+                                     PG_NO_ITEM, diag);
+    if (status != STATUS_OK)
+        return finish(session, status, NULL, diag);
+    status = postgres_stream_start(session, diag);
+    if (status == STATUS_OK)
+        *rows = postgres_rows_stream(session);
+    return status;
+}
+
 enum status postgres_rows_query(struct db_session *session,
                                 const struct db_sql *sql,
                                 const struct db_value *params, size_t nparams,
@@ -202,6 +220,8 @@ enum status postgres_rows_query(struct db_session *session,
     PGresult *result = postgres_ahead_take(session, sql, params, nparams);
     enum status status = STATUS_OK;
 
+    if (result == NULL && sql->large)
+        return stream(session, sql, params, nparams, rows, diag);
     if (result == NULL)
         status = run_one(session, sql, params, nparams, &result, diag);
     if (status == STATUS_OK)

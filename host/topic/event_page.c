@@ -10,7 +10,7 @@
  * only: a long stretch of others never makes one long statement. */
 #define SCAN_WINDOW INT64_C(20000)
 
-#define FIRST_ROWS 16
+#define FIRST_ROWS 64
 
 #define PAGE_PARAMS  8
 #define COUNT_PARAMS 7
@@ -84,6 +84,7 @@ static enum status build_page_sql(const struct event_store *store,
     }
     buffer_append_string(&page->text, PAGE_END "\n");
     page->sql = db_sql_make(buffer_text(&page->text), DB_HOST);
+    page->sql.large = true;
     return STATUS_OK;
 }
 
@@ -246,14 +247,14 @@ struct page_query {
 };
 
 /* After a page whose payloads were too large together, fewer messages are asked
- * for, and more again when they fit. Where all that was asked for is in memory
- * at once, a few are the beginning: nothing is known of their size. */
+ * for, and more again when they fit. Where all that was asked for is sent, some
+ * are the beginning: nothing is known of their size. */
 static size_t rows_wanted(struct db *db, const struct event_page *page,
                           const struct event_range *range)
 {
     size_t fits = page->fits;
 
-    if (fits == 0 && (db_abilities(db) & DB_HOLDS_RESULTS) != 0)
+    if (fits == 0 && (db_abilities(db) & DB_SENDS_ALL) != 0)
         fits = FIRST_ROWS;
     return fits > 0 && fits < range->limit ? fits : range->limit;
 }
@@ -262,7 +263,7 @@ static size_t rows_wanted(struct db *db, const struct event_page *page,
 static void note_fit(const struct db *db, struct event_page *page, size_t limit,
                      bool cut)
 {
-    bool watched = page->fits > 0 || (db_abilities(db) & DB_HOLDS_RESULTS) != 0;
+    bool watched = page->fits > 0 || (db_abilities(db) & DB_SENDS_ALL) != 0;
 
     if (cut && page->count < limit)
         page->fits = page->count;
