@@ -2,9 +2,6 @@
 local dialect = require "spec.support.dialect"
 local kit = require "spec.support.kit"
 
--- What somebody else does to the read model B.
-local OTHER_WRITER = "UPDATE %s SET message_id = '00000000-0000-7000-8000-000000000000' WHERE read_model_id = 'B'"
-
 dialect.each(function(database)
   describe("a consumer", function()
     local rig
@@ -26,7 +23,8 @@ dialect.each(function(database)
         }]]):format(database.intrusion) }
       rig:append_all { { "A", "spec.Put" }, { "B", "spec.Put" } }
       rig:run()
-      rig:intrude { on = "first", key = "A", body = OTHER_WRITER:format "first" }
+      rig:intrude { on = "first", key = "A",
+        body = ("UPDATE first SET message_id = %s WHERE read_model_id = 'B'"):format(database.fresh_id) }
       rig:append_all { { "A", "spec.Met" }, { "B", "spec.Met" } }
       assert.has_error(function() rig:run() end)
       assert.equal(2, rig.host:read("second", "B").n)

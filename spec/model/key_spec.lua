@@ -101,6 +101,7 @@ dialect.each(function(database)
       { "NUL in a string", '"a\\0b"', "NUL" },
       { "invalid UTF-8", '"\\255"', "not valid UTF-8" },
       { "256 characters", '("é"):rep(256)', "255 characters" },
+      { "256 characters of four bytes", '("😀"):rep(256)', "255 characters" },
     } do
       it("that gives " .. case[1] .. " fails the message as unresolved", function()
         start(("if event.payload.bad then return %s end return event.payload.to"):format(case[2]))
@@ -121,10 +122,11 @@ dialect.each(function(database)
     end
 
     it("may give 255 characters of any length in bytes", function()
-      start 'return ("é"):rep(255)'
-      rig:append("A", "spec.Set", {})
+      start "return event.payload.c:rep(255)"
+      for _, c in ipairs { "x", "é", "€", "😀" } do rig:append("A", "spec.Set", { c = c }) end
       rig:run()
-      assert.same({ [("é"):rep(255)] = "1" }, seen())
+      assert.same({ [("x"):rep(255)] = "1", [("é"):rep(255)] = "2", [("€"):rep(255)] = "3", [("😀"):rep(255)] = "4" },
+        seen())
     end)
 
     it("that raises holds everything after its message, also on later starts", function()

@@ -217,8 +217,8 @@ dialect.each(function(database)
             end } }]]):format(database.intrusion, database.intrusion))
         rig:append_all { { "A", "spec.Put" }, { "B", "spec.Put" } }
         rig:run()
-        rig:intrude { on = "counters", key = "A", body = [[
-          UPDATE counters SET message_id = '00000000-0000-7000-8000-000000000000' WHERE read_model_id = 'B']] }
+        rig:intrude { on = "counters", key = "A",
+          body = ("UPDATE counters SET message_id = %s WHERE read_model_id = 'B'"):format(database.fresh_id) }
         rig:append_all { { "A", case[2] }, { "B", case[2] } }
         assert.has_error(function() rig:run() end)
         assert.equal(1, rig.host:read("counters", "A").total)

@@ -101,6 +101,13 @@ function mysql.remove_intruder()
   return { mysql_intruder "" }
 end
 
+-- fresh_id: an expression for a message id that nothing has had.
+
+sqlite.fresh_id = "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-7' || substr(hex(randomblob(2)), 2) "
+  .. "|| '-8' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))"
+postgres.fresh_id = "gen_random_uuid()"
+mysql.fresh_id = "uuid()"
+
 -- Work -- count_to(n): a query that takes longer the larger n is and gives n
 -- as `m`; endless(): one that does not come to an end.
 
