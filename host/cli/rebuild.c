@@ -17,22 +17,22 @@ static void print_sentence(struct buffer *out,
 {
     buffer_printf(out, "projection '%s' ", order->consumer);
     if (order->key != NULL)
-        buffer_printf(out, "has made '%s' anew from %" PRId64 " %s\n",
-                      order->key, report->applied,
+        buffer_printf(out, "has made '%s' anew from %" PRId64 " %s", order->key,
+                      report->applied,
                       report->applied == 1 ? "message" : "messages");
     else if (order->cancel && report->asked.changed)
-        buffer_append_string(out, "is not rebuilt; it runs on as it was\n");
+        buffer_append_string(out, "is not rebuilt; it runs on as it was");
     else if (order->cancel || !report->reset.changed)
-        buffer_printf(out, "%s: nothing changed\n", report->asked.unchanged);
+        buffer_printf(out, "%s: nothing changed", report->asked.unchanged);
     else if (report->reset.replay_through == CHECKPOINT_NONE)
         buffer_printf(out,
                       "had read nothing: there is nothing to replay (epoch "
-                      "%" PRId64 ")\n",
+                      "%" PRId64 ")",
                       report->reset.epoch);
     else
         buffer_printf(out,
                       "is reset and replays up to position %" PRId64
-                      " (epoch %" PRId64 "); a running host does it\n",
+                      " (epoch %" PRId64 "); a running host does it",
                       report->reset.replay_through, report->reset.epoch);
 }
 
@@ -48,6 +48,7 @@ static void print_report(struct cli *cli, const struct rebuild_order *order,
     } else if (!cli->quiet) {
         print_sentence(&line, order, report);
         output_safe(&out, buffer_text(&line));
+        buffer_append_char(&out, '\n');
     }
     fwrite(buffer_text(&out).data, 1, out.len, cli->out);
     buffer_free(&line);

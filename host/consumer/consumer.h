@@ -55,7 +55,8 @@ struct consumer {
     /* What the script declares, NULL: nothing to compare (consumer_declare). */
     const struct fingerprint *declared;
     bool rebuild_on_change;
-    bool unchecked; /* it may have been let run by another declaration */
+    bool asks_rebuild; /* it was held for a rebuild, which this process does */
+    bool unchecked;    /* it may have been let run by another declaration */
 
     struct consumer_row row;
     struct checkpoints stored;  /* as committed */

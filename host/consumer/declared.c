@@ -32,11 +32,9 @@ static bool is_halted_by_change(const struct consumer *c)
 static enum status changed(struct consumer *c, struct declared_outcome *outcome,
                            struct diag *diag)
 {
-    if (c->rebuild_on_change) {
-        outcome->kind = DECLARED_REBUILDING;
-        return set_state(c, CONSUMER_REBUILDING, HALT_NONE, diag);
-    }
-    outcome->kind = DECLARED_HALTED;
+    c->asks_rebuild = c->rebuild_on_change;
+    outcome->kind = c->rebuild_on_change ? DECLARED_REBUILDING
+                                         : DECLARED_HALTED;
     if (is_halted_by_change(c))
         return STATUS_OK;
     return set_state(c, CONSUMER_HALTED, HALT_DECLARATION_CHANGED, diag);
@@ -49,6 +47,7 @@ enum status declared_check(struct consumer *c, bool starting,
     bool halted = is_halted_by_change(c);
 
     *outcome = (struct declared_outcome){.kind = DECLARED_NOTHING};
+    c->asks_rebuild = false;
     if (c->declared == NULL)
         return STATUS_OK;
     outcome->change = fingerprint_compare(registry_fingerprint(&c->row),

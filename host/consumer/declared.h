@@ -8,8 +8,10 @@
  *   anything else differs HALTED with DECLARATION_CHANGED
  *   as before again       a consumer halted so runs on, from a start
  *
- * With on_change = "rebuild" what differs, and a raised revision, make it
- * REBUILDING: whoever meets that state does the rebuild.
+ * With on_change = "rebuild" what differs, and a raised revision, halt it in
+ * the same way, and consumer->asks_rebuild says that this process has to
+ * rebuild it now. It is not REBUILDING, for a host with the former declaration
+ * that meets that state would reset it.
  */
 #ifndef HOST_CONSUMER_DECLARED_H
 #define HOST_CONSUMER_DECLARED_H

@@ -183,17 +183,16 @@ static enum status clear(struct consumer *c, enum sql_statement statement,
                     2, DB_ANY_ROWS, -1, diag);
 }
 
-static enum status reset(struct consumer *c, const struct checkpoints *stored,
-                         const struct checkpoint_lock *lock,
-                         struct rebuild_result *result, struct diag *diag)
+static enum status reset_all(struct consumer *c,
+                             const struct checkpoints *stored,
+                             const struct checkpoint_lock *lock,
+                             struct rebuild_result *result, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     int64_t end = end_of_replay(stored, lock);
     int64_t epoch = lock->epoch + 1;
     enum status status;
 
-    if (lock->state != CONSUMER_REBUILDING)
-        return STATUS_OK;
     result->changed = true;
     result->epoch = epoch;
     result->replay_through = end;
@@ -217,15 +216,71 @@ static enum status reset(struct consumer *c, const struct checkpoints *stored,
     return status;
 }
 
-enum status rebuild_reset(struct consumer *c, struct rebuild_result *result,
-                          struct diag *diag)
+static enum status reset(struct consumer *c, const struct checkpoints *stored,
+                         const struct checkpoint_lock *lock,
+                         struct rebuild_result *result, struct diag *diag)
 {
-    enum status status = locked(c, reset, result, diag);
+    if (lock->state != CONSUMER_REBUILDING)
+        return STATUS_OK;
+    return reset_all(c, stored, lock, result, diag);
+}
+
+static bool is_held(const struct checkpoint_lock *lock)
+{
+    return lock->state == CONSUMER_HALTED &&
+           lock->halt_reason == HALT_DECLARATION_CHANGED;
+}
+
+static enum status hold(struct consumer *c, const struct checkpoints *stored,
+                        const struct checkpoint_lock *lock,
+                        struct rebuild_result *result, struct diag *diag)
+{
+    (void)stored;
+    if (is_held(lock))
+        return STATUS_OK;
+    result->changed = true;
+    return registry_set_state(c->env->db, c->env->catalog, &c->row,
+                              CONSUMER_HALTED, HALT_DECLARATION_CHANGED,
+                              clock_now(c->env->clock), diag);
+}
+
+enum status rebuild_hold(struct consumer *c, struct rebuild_result *result,
+                         struct diag *diag)
+{
+    return locked(c, hold, result, diag);
+}
+
+static enum status reset_held(struct consumer *c,
+                              const struct checkpoints *stored,
+                              const struct checkpoint_lock *lock,
+                              struct rebuild_result *result, struct diag *diag)
+{
+    if (!is_held(lock))
+        return STATUS_OK;
+    return reset_all(c, stored, lock, result, diag);
+}
+
+static enum status run_reset(struct consumer *c, locked_fn fn,
+                             struct rebuild_result *result, struct diag *diag)
+{
+    enum status status = locked(c, fn, result, diag);
 
     c->applier.ops->end(c->applier.self);
     if (status == STATUS_OK)
         status = consumer_reload(c, diag);
     return status;
+}
+
+enum status rebuild_reset(struct consumer *c, struct rebuild_result *result,
+                          struct diag *diag)
+{
+    return run_reset(c, reset, result, diag);
+}
+
+enum status rebuild_reset_held(struct consumer *c,
+                               struct rebuild_result *result, struct diag *diag)
+{
+    return run_reset(c, reset_held, result, diag);
 }
 
 /* --- the end of a replay -------------------------------------------------- */

@@ -47,6 +47,20 @@ enum status rebuild_reset(struct consumer *consumer,
                           struct rebuild_result *result,
                           struct diag *diag) MUST_CHECK;
 
+/**
+ * For a rebuild by another declaration, maybe with another table, which hosts
+ * that still have the former one must not reset or write: halts the consumer
+ * with DECLARATION_CHANGED, which it then is until rebuild_reset_held has reset
+ * its progress. result->changed is false when somebody else has let it run. A
+ * crash in between leaves it halted, and doing both again goes on.
+ */
+enum status rebuild_hold(struct consumer *consumer,
+                         struct rebuild_result *result,
+                         struct diag *diag) MUST_CHECK;
+enum status rebuild_reset_held(struct consumer *consumer,
+                               struct rebuild_result *result,
+                               struct diag *diag) MUST_CHECK;
+
 /** Whether the replay has been read to its end, and rebuild_finish has to
  * follow. */
 bool rebuild_is_read(const struct consumer *consumer);

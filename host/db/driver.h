@@ -107,6 +107,8 @@ struct db_driver {
     enum status (*describe_table)(struct db_session *session, const char *name,
                                   struct arena *arena, struct db_shape *shape,
                                   bool *exists, struct diag *diag);
+    /** Appends a table's or column's name as create_table made it. */
+    void (*print_name)(const char *name, struct buffer *out);
     /** Appends the CREATE statements of a shape to `out`. */
     void (*print_table)(const struct db_shape *shape, struct buffer *out);
     /** NULL when `actual` holds every value of `wanted`, else what it is. */

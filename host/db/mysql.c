@@ -404,6 +404,7 @@ const struct db_driver db_mysql_driver = {
     .deadline = set_deadline,
     .create_table = create_table,
     .describe_table = describe_table,
+    .print_name = mysql_shape_name,
     .print_table = mysql_shape_print,
     .column_fits = mysql_shape_fits,
     .next = mysql_rows_next,

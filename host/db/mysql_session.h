@@ -246,6 +246,7 @@ enum status mysql_shape_create(struct db_session *session,
 enum status mysql_shape_describe(struct db_session *session, const char *name,
                                  struct arena *arena, struct db_shape *shape,
                                  bool *exists, struct diag *diag) MUST_CHECK;
+void mysql_shape_name(const char *name, struct buffer *out);
 void mysql_shape_print(const struct db_shape *shape, struct buffer *out);
 const char *mysql_shape_fits(const struct db_shape_column *wanted,
                              const struct db_shape_column *actual);

@@ -79,6 +79,11 @@ static void print_index(const struct db_shape *shape,
 
 /* The indexes belong to the statement, because each statement of DDL commits:
  * there is no table without them. */
+void mysql_shape_name(const char *name, struct buffer *out)
+{
+    buffer_printf(out, "`%s`", name);
+}
+
 void mysql_shape_print(const struct db_shape *shape, struct buffer *out)
 {
     buffer_printf(out, "CREATE TABLE `%s` (\n", shape->name);

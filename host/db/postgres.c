@@ -233,6 +233,7 @@ const struct db_driver db_postgres_driver = {
     .deadline = set_deadline,
     .create_table = postgres_shape_create,
     .describe_table = postgres_shape_describe,
+    .print_name = postgres_shape_name,
     .print_table = postgres_shape_print,
     .column_fits = postgres_shape_fits,
     .next = postgres_rows_next,

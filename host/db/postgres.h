@@ -475,6 +475,7 @@ enum status postgres_shape_describe(struct db_session *session,
                                     const char *name, struct arena *arena,
                                     struct db_shape *shape, bool *exists,
                                     struct diag *diag) MUST_CHECK;
+void postgres_shape_name(const char *name, struct buffer *out);
 void postgres_shape_print(const struct db_shape *shape, struct buffer *out);
 const char *postgres_shape_fits(const struct db_shape_column *wanted,
                                 const struct db_shape_column *actual);

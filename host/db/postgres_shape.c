@@ -81,6 +81,11 @@ static void print_primary_key(const struct db_shape *shape, struct buffer *out)
         buffer_append_char(out, ')');
 }
 
+void postgres_shape_name(const char *name, struct buffer *out)
+{
+    print_name(out, name);
+}
+
 void postgres_shape_print(const struct db_shape *shape, struct buffer *out)
 {
     buffer_append_string(out, "CREATE TABLE IF NOT EXISTS ");

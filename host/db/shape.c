@@ -40,6 +40,11 @@ void db_print_table(const struct db *db, const struct db_shape *shape,
     db->driver->print_table(shape, out);
 }
 
+void db_print_name(const struct db *db, const char *name, struct buffer *out)
+{
+    db->driver->print_name(name, out);
+}
+
 const char *db_column_fits(const struct db *db,
                            const struct db_shape_column *wanted,
                            const struct db_shape_column *actual)

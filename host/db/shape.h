@@ -61,6 +61,10 @@ enum status db_describe_table(struct db *db, const char *name,
 void db_print_table(const struct db *db, const struct db_shape *shape,
                     struct buffer *out);
 
+/** Appends the name of a table or column, quoted, as db_create_table has made
+ * it: some databases fold it. */
+void db_print_name(const struct db *db, const char *name, struct buffer *out);
+
 /** The beginning of `name` that some database keeps for tables of its own,
  * NULL when there is none. */
 const char *db_kept_prefix(const char *name);

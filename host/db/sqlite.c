@@ -317,6 +317,7 @@ const struct db_driver db_sqlite_driver = {
     .deadline = set_deadline,
     .create_table = sqlite_shape_create,
     .describe_table = sqlite_shape_describe,
+    .print_name = sqlite_shape_name,
     .print_table = sqlite_shape_print,
     .column_fits = sqlite_shape_fits,
     .next = sqlite_rows_next,

@@ -189,6 +189,7 @@ enum status sqlite_shape_create(struct db_session *session,
 enum status sqlite_shape_describe(struct db_session *session, const char *name,
                                   struct arena *arena, struct db_shape *shape,
                                   bool *exists, struct diag *diag) MUST_CHECK;
+void sqlite_shape_name(const char *name, struct buffer *out);
 void sqlite_shape_print(const struct db_shape *shape, struct buffer *out);
 const char *sqlite_shape_fits(const struct db_shape_column *wanted,
                               const struct db_shape_column *actual);

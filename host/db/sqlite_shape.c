@@ -87,6 +87,11 @@ static void print_kind(const struct db_shape_column *column, struct buffer *out)
     }
 }
 
+void sqlite_shape_name(const char *name, struct buffer *out)
+{
+    buffer_printf(out, "\"%s\"", name);
+}
+
 void sqlite_shape_print(const struct db_shape *shape, struct buffer *out)
 {
     buffer_printf(out, "CREATE TABLE \"%s\" (\n", shape->name);

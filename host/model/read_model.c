@@ -33,19 +33,14 @@ find_field(const struct declaration *declaration, const char *name,
     return NULL;
 }
 
-/* Names are checked identifiers; quoting keeps reserved words usable. */
-static void append_name(struct buffer *sql, const char *name)
-{
-    buffer_printf(sql, "\"%s\"", name);
-}
-
 /* "F=" and "F=null" ask for what is not there; a text may be these as well. */
 static bool asks_for_none(const char *value)
 {
     return value[0] == '\0' || strcmp(value, "null") == 0;
 }
 
-static enum status add_conditions(const struct read_model_request *request,
+static enum status add_conditions(const struct db *db,
+                                  const struct read_model_request *request,
                                   struct arena *arena, struct buffer *sql,
                                   struct db_value *params, size_t *nparams,
                                   struct diag *diag)
@@ -68,13 +63,13 @@ static enum status add_conditions(const struct read_model_request *request,
             return STATUS_USAGE;
         }
         buffer_append_string(sql, i == 0 ? " WHERE (" : " AND (");
-        append_name(sql, field->name);
+        db_print_name(db, field->name, sql);
         if (none)
             buffer_append_string(sql, " IS NULL");
         if (status == STATUS_OK) {
             if (none) {
                 buffer_append_string(sql, " OR ");
-                append_name(sql, field->name);
+                db_print_name(db, field->name, sql);
             }
             buffer_printf(sql, " = ?%zu", ++*nparams);
         }
@@ -88,7 +83,8 @@ static enum status add_conditions(const struct read_model_request *request,
     return STATUS_OK;
 }
 
-static enum status add_order(const struct read_model_request *request,
+static enum status add_order(const struct db *db,
+                             const struct read_model_request *request,
                              struct buffer *sql, struct diag *diag)
 {
     const char *order = request->order != NULL ? request->order : "key";
@@ -101,7 +97,7 @@ static enum status add_order(const struct read_model_request *request,
         field = find_field(request->declaration, order, true, diag);
         if (field == NULL)
             return STATUS_USAGE;
-        append_name(sql, field->name);
+        db_print_name(db, field->name, sql);
         buffer_append_string(sql, falling ? " DESC, " : ", ");
         falling = false;
     }
@@ -153,10 +149,10 @@ enum status read_model_read(struct db *db,
         return diag_set(diag, STATUS_USAGE, "more than %d conditions",
                         WHERE_MAX);
     buffer_append_string(&sql, "SELECT \"read_model_id\", \"state\" FROM ");
-    append_name(&sql, request->declaration->table);
-    status = add_conditions(request, &arena, &sql, params, &nparams, diag);
+    db_print_name(db, request->declaration->table, &sql);
+    status = add_conditions(db, request, &arena, &sql, params, &nparams, diag);
     if (status == STATUS_OK)
-        status = add_order(request, &sql, diag);
+        status = add_order(db, request, &sql, diag);
     if (status == STATUS_OK && request->limit > 0) {
         params[nparams] = db_integer(request->limit);
         buffer_printf(&sql, " LIMIT ?%zu", ++nparams);

@@ -1,7 +1,7 @@
 #include "run/application.h"
 
 #include "db/url.h"
-#include "schema/query_table.h"
+#include "run/declared_table.h"
 #include "schema/schema.h"
 
 #include "base/memory.h"
@@ -94,35 +94,18 @@ static enum status open_database(struct application *app, unsigned needs,
                             settings->partitions, &app->store, diag);
 }
 
+/* One that a rebuild makes anew is left to that, see host_open. */
 static enum status prepare_query_table(struct application *app,
                                        const struct declaration *declaration,
                                        struct diag *diag)
 {
-    struct query_field *fields = mem_alloc((declaration->nfields + 1) *
-                                           sizeof(*fields));
-    struct query_table table = {
-        .projection = declaration->name,
-        .name = declaration->table,
-        .fields = fields,
-        .nfields = declaration->nfields,
-    };
-    enum status status;
+    bool anew;
+    enum status status = declared_table_on_change(app, declaration, &anew,
+                                                  diag);
 
-    for (size_t i = 0; i < declaration->nfields; i++) {
-        const struct declaration_field *field = &declaration->fields[i];
-
-        fields[i] = (struct query_field){
-            .name = field->name,
-            .kind = declaration_field_kind(field->type),
-            .precision = field->precision,
-            .scale = field->scale,
-            .unique = field->unique,
-        };
-    }
-    status = query_table_prepare(app->db, &app->settings->names, &table,
-                                 app->settings->schema_create, diag);
-    mem_free(fields);
-    return status;
+    if (status != STATUS_OK || anew)
+        return status;
+    return declared_table_prepare(app, declaration, diag);
 }
 
 static enum status prepare_tables(struct application *app, struct diag *diag)

@@ -6,6 +6,8 @@
 #include "consumer/rebuild.h"
 #include "run/backoff.h"
 #include "run/declared_consumer.h"
+#include "run/declared_table.h"
+#include "run/rebuild_run.h"
 #include "topic/high_water_mark.h"
 
 #include <time.h>
@@ -104,6 +106,30 @@ static enum status check_checkpoints(struct host *host, struct diag *diag)
     return status;
 }
 
+/* A table that on_change lets be made anew comes first: nothing else can. */
+static enum status start_worker(struct host *host, struct worker *worker,
+                                struct diag *diag)
+{
+    struct declared_consumer *declared = &worker->declared;
+    struct rebuild_report report;
+    bool anew;
+    enum status status = declared_table_on_change(
+        host->app, declared->declaration, &anew, diag);
+
+    if (status == STATUS_OK && anew)
+        status = consumer_open(&declared->consumer, diag);
+    if (status == STATUS_OK && anew)
+        status = rebuild_changed(host->app, declared, &report, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (anew)
+        log_write(&host->app->log, LOG_INFO,
+                  &(struct log_about){.consumer = declared->declaration->name},
+                  "is rebuilt, as on_change says: its table had another shape "
+                  "and was made anew");
+    return consumer_start(&declared->consumer, diag);
+}
+
 enum status host_open(struct application *app, struct host **host_out,
                       struct diag *diag)
 {
@@ -122,7 +148,7 @@ enum status host_open(struct application *app, struct host **host_out,
         declared_consumer_init(&host->workers[i].declared, app, &host->env,
                                &declarations[i]);
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        status = consumer_start(&host->workers[i].declared.consumer, diag);
+        status = start_worker(host, &host->workers[i], diag);
     if (status == STATUS_OK)
         status = check_checkpoints(host, diag);
     if (status != STATUS_OK) {
@@ -207,7 +233,14 @@ static enum status reset_if_asked(struct consumer *consumer, bool *worked,
                                   struct diag *diag)
 {
     struct rebuild_result result;
+    enum status status;
 
+    if (consumer->asks_rebuild) {
+        *worked = true;
+        status = rebuild_reset_held(consumer, &result, diag);
+        consumer->asks_rebuild = status != STATUS_OK;
+        return status;
+    }
     if (consumer->row.state != CONSUMER_REBUILDING)
         return STATUS_OK;
     *worked = true;

@@ -1,6 +1,6 @@
 #include "run/rebuild_run.h"
 
-#include "run/declared_consumer.h"
+#include "run/declared_table.h"
 
 /* How long a rebuild that met another transaction is tried again. */
 #define TRY_FOR_US (10 * CLOCK_SECOND)
@@ -27,16 +27,78 @@ static enum status check(const struct declaration *declaration,
     return STATUS_OK;
 }
 
-static enum status run_once(struct consumer *c,
+/* With schema.create off nobody may drop or make the table. */
+static enum status refuse_table(struct application *app,
+                                const struct declaration *declaration,
+                                struct diag *diag)
+{
+    enum status status = declared_table_prepare(app, declaration, diag);
+
+    if (status != STATUS_CONFIG)
+        return status;
+    if (diag != NULL)
+        diag->status = STATUS_REFUSED;
+    return STATUS_REFUSED;
+}
+
+enum status rebuild_changed(struct application *app,
+                            struct declared_consumer *declared,
+                            struct rebuild_report *report, struct diag *diag)
+{
+    const struct declaration *declaration = declared->declaration;
+    struct consumer *c = &declared->consumer;
+    bool unfit;
+    enum status status = declared_table_unfit(app, declaration, &unfit, diag);
+
+    if (status == STATUS_OK && unfit && !app->settings->schema_create)
+        status = refuse_table(app, declaration, diag);
+    if (status == STATUS_OK)
+        status = rebuild_hold(c, &report->asked, diag);
+    if (status == STATUS_OK && unfit)
+        status = declared_table_drop(app, declaration, diag);
+    if (status == STATUS_OK)
+        status = rebuild_reset_held(c, &report->reset, diag);
+    if (status == STATUS_OK && unfit)
+        status = declared_table_prepare(app, declaration, diag);
+    if (status == STATUS_OK && !report->reset.changed)
+        return diag_set(diag, STATUS_CONFLICT,
+                        "the state of %s '%s' was changed at the same time",
+                        c->name.type, c->name.name);
+    return status;
+}
+
+/* Another declaration than the consumer was run with? */
+static bool is_changed(const struct consumer *c)
+{
+    struct fingerprint_change change = fingerprint_compare(
+        registry_fingerprint(&c->row), c->declared);
+
+    return change.verdict != FINGERPRINT_EQUAL &&
+           change.verdict != FINGERPRINT_NEW;
+}
+
+static enum status run_once(struct application *app,
+                            struct declared_consumer *declared,
                             const struct rebuild_order *order,
                             struct rebuild_report *report, struct diag *diag)
 {
+    struct consumer *c = &declared->consumer;
     struct failure failure;
+    bool unfit;
     enum status status;
 
     *report = (struct rebuild_report){.applied = 0};
     if (order->cancel)
         return rebuild_cancel(c, &report->asked, diag);
+    status = declared_table_unfit(app, declared->declaration, &unfit, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (order->key == NULL && (unfit || is_changed(c)))
+        return rebuild_changed(app, declared, report, diag);
+    if (unfit) /* says what is wrong with it, or makes it */
+        status = declared_table_prepare(app, declared->declaration, diag);
+    if (status != STATUS_OK)
+        return status;
     if (order->key != NULL)
         return rebuild_key(c, text_of(order->key), &report->applied, &failure,
                            diag);
@@ -65,7 +127,7 @@ enum status rebuild_run(struct application *app,
     declared_consumer_init(&declared, app, &env, declaration);
     status = consumer_open(&declared.consumer, diag);
     while (status == STATUS_OK) {
-        status = run_once(&declared.consumer, order, report, diag);
+        status = run_once(app, &declared, order, report, diag);
         if (status != STATUS_CONFLICT || clock_monotonic() >= end)
             break;
         status = STATUS_OK;

@@ -7,6 +7,7 @@
 
 #include "consumer/rebuild.h"
 #include "run/application.h"
+#include "run/declared_consumer.h"
 
 struct rebuild_order {
     const char *consumer; /* its name */
@@ -32,6 +33,18 @@ enum status rebuild_run(struct application *app,
                         const struct rebuild_order *order,
                         struct rebuild_report *report,
                         struct diag *diag) MUST_CHECK;
+
+/**
+ * Rebuilds a consumer by another declaration than it was run with: while it is
+ * halted, a query table of another shape is dropped and the progress reset;
+ * then the table is made. A crash leaves it halted, maybe without a table, and
+ * the next rebuild goes on. REFUSED when the table does not fit and
+ * schema.create is off.
+ */
+enum status rebuild_changed(struct application *app,
+                            struct declared_consumer *declared,
+                            struct rebuild_report *report,
+                            struct diag *diag) MUST_CHECK;
 
 /** How far a replay has come. */
 struct rebuild_progress {

@@ -145,6 +145,7 @@ struct check {
     const struct db_shape *wanted;
     const struct db_shape *actual;
     bool create;
+    bool *wrong; /* set when the fault is that of a query table */
     struct diag *diag;
 };
 
@@ -220,14 +221,22 @@ static enum status wrong_shape(const struct check *check, const char *column,
     struct buffer remedy = BUFFER_EMPTY;
     enum status status;
 
+    *check->wrong = true;
+    if (check->create)
+        buffer_printf(&remedy,
+                      "`moontide rebuild %s` makes the table anew and derives "
+                      "everything again; by hand, to let the projection start "
+                      "anew:",
+                      check->table->projection);
+    else
+        buffer_append_string(&remedy, "to let the projection start anew "
+                                      "(schema.create is off: create the "
+                                      "table then):");
     print_remedy(check->names, check->table, true, &remedy);
-    status = diag_set(
-        check->diag, STATUS_CONFIG,
-        "projection \"%s\", table \"%s\", column \"%s\": %s; to let the "
-        "projection start anew%s:%s",
-        check->table->projection, check->table->name, column, fault,
-        check->create ? "" : " (schema.create is off: create the table then)",
-        remedy.data);
+    status = diag_set(check->diag, STATUS_CONFIG,
+                      "projection \"%s\", table \"%s\", column \"%s\": %s; %s",
+                      check->table->projection, check->table->name, column,
+                      fault, remedy.data);
     buffer_free(&remedy);
     return status;
 }
@@ -344,11 +353,13 @@ static enum status missing(struct db *db, const struct query_table *table,
 static enum status look(struct db *db, const struct names *names,
                         const struct query_table *table,
                         const struct db_shape *wanted, bool create,
-                        bool *exists, struct diag *diag)
+                        bool *exists, bool *wrong, struct diag *diag)
 {
     struct arena arena = ARENA_EMPTY;
     struct db_shape actual;
     enum status status;
+
+    *wrong = false;
 
     status = db_describe_table(db, table->name, &arena, &actual, exists, diag);
     if (status == STATUS_OK && *exists)
@@ -358,6 +369,7 @@ static enum status look(struct db *db, const struct names *names,
                                              .wanted = wanted,
                                              .actual = &actual,
                                              .create = create,
+                                             .wrong = wrong,
                                              .diag = diag});
     arena_free(&arena);
     return status;
@@ -390,9 +402,9 @@ static enum status check_progress(struct db *db, const struct names *names,
                           "its table \"%s\" is not there (dropped, or another "
                           "name in `table`): a new one would lack what was "
                           "read; bring it back, or let the projection start "
-                          "anew:%s",
+                          "anew by `moontide rebuild %s`, or by hand:%s",
                           table->projection, (long long)position, table->name,
-                          text.data);
+                          table->projection, text.data);
     }
     buffer_free(&text);
     return status;
@@ -405,13 +417,13 @@ static enum status create_table(struct db *db, const struct names *names,
                                 const struct db_shape *wanted,
                                 struct diag *diag)
 {
-    bool exists;
+    bool exists, wrong;
     enum status status;
 
     status = db_begin_schema(db, diag);
     if (status != STATUS_OK)
         return status;
-    status = look(db, names, table, wanted, true, &exists, diag);
+    status = look(db, names, table, wanted, true, &exists, &wrong, diag);
     if (status == STATUS_OK && !exists)
         status = check_progress(db, names, table, diag);
     if (status == STATUS_OK && !exists) {
@@ -431,7 +443,7 @@ enum status query_table_prepare(struct db *db, const struct names *names,
                                 struct diag *diag)
 {
     struct db_shape wanted;
-    bool exists = false;
+    bool exists = false, wrong;
     enum status status;
 
     status = query_table_check(table, diag);
@@ -443,7 +455,7 @@ enum status query_table_prepare(struct db *db, const struct names *names,
 
     status = db_begin_read(db, diag);
     if (status == STATUS_OK) {
-        status = look(db, names, table, &wanted, create, &exists, diag);
+        status = look(db, names, table, &wanted, create, &exists, &wrong, diag);
         db_rollback(db);
     }
     if (status == STATUS_CONFLICT && create) {
@@ -454,5 +466,59 @@ enum status query_table_prepare(struct db *db, const struct names *names,
         status = create ? create_table(db, names, table, &wanted, diag)
                         : missing(db, table, &wanted, diag);
     mem_free((void *)wanted.columns);
+    return status;
+}
+
+/* --- another shape on purpose -------------------------------------------- */
+
+enum status query_table_look(struct db *db, const struct names *names,
+                             const struct query_table *table,
+                             enum query_table_state *state, struct diag *diag)
+{
+    struct db_shape wanted;
+    bool exists = false, wrong = false;
+    enum status status = query_table_check(table, diag);
+
+    if (status == STATUS_OK)
+        status = check_not_hosts(table, names, diag);
+    if (status == STATUS_OK)
+        status = db_begin_read(db, diag);
+    if (status != STATUS_OK)
+        return status;
+    wanted = declared_shape(table);
+    status = look(db, names, table, &wanted, true, &exists, &wrong, diag);
+    db_rollback(db);
+    mem_free((void *)wanted.columns);
+    if (status == STATUS_CONFIG && wrong)
+        status = STATUS_OK;
+    if (wrong)
+        *state = QUERY_TABLE_WRONG;
+    else
+        *state = exists ? QUERY_TABLE_FITS : QUERY_TABLE_MISSING;
+    return status;
+}
+
+enum status query_table_drop(struct db *db, const struct names *names,
+                             const struct query_table *table, struct diag *diag)
+{
+    enum query_table_state state;
+    struct buffer drop = BUFFER_EMPTY;
+    enum status status = query_table_look(db, names, table, &state, diag);
+
+    if (status != STATUS_OK || state != QUERY_TABLE_WRONG)
+        return status;
+    buffer_append_string(&drop, "DROP TABLE ");
+    db_print_name(db, table->name, &drop);
+    status = db_begin_schema(db, diag);
+    if (status == STATUS_OK) {
+        status = db_script(db, buffer_text(&drop), DB_HOST, diag);
+        if (status == STATUS_OK)
+            status = db_commit(db, NULL, diag);
+        db_rollback(db);
+    }
+    if (status != STATUS_OK)
+        diag_wrap(diag, "projection \"%s\": cannot drop table \"%s\"",
+                  table->projection, table->name);
+    buffer_free(&drop);
     return status;
 }

@@ -37,6 +37,25 @@ enum status query_table_name(const char *projection, char out[], size_t size,
 enum status query_table_check(const struct query_table *table,
                               struct diag *diag) MUST_CHECK;
 
+enum query_table_state {
+    QUERY_TABLE_FITS,
+    QUERY_TABLE_MISSING,
+    QUERY_TABLE_WRONG, /* a query table of another shape */
+};
+
+/** How it stands with the table. CONFIG when the projection cannot have it at
+ * all: a table of the host, or no query table. */
+enum status query_table_look(struct db *db, const struct names *names,
+                             const struct query_table *table,
+                             enum query_table_state *state,
+                             struct diag *diag) MUST_CHECK;
+
+/** Drops the table if it is a query table of another shape. Who reads or
+ * writes it must have stopped. */
+enum status query_table_drop(struct db *db, const struct names *names,
+                             const struct query_table *table,
+                             struct diag *diag) MUST_CHECK;
+
 /**
  * Creates the table when it is missing and `create`, else checks it; makes its
  * own transactions. CONFIG with the fault: a table of the host; missing table;

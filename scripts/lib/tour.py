@@ -35,7 +35,7 @@ EDITS = [
 
 VARIABLE = [
     (r"\d+\.\d s \([\d,]+/s\)", "TIME"),
-    (r"\d\d:\d\d:\d\d(?= (error|warn))", "CLOCK"),
+    (r"\d\d:\d\d:\d\d(?= (error|warn|info))", "CLOCK"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "MOMENT"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
     (r"declared as [^,]+, missing", "declared as TYPE, missing"),

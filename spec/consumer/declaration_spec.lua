@@ -428,6 +428,100 @@ dialect.each(function(database)
       end)
     end)
 
+    describe("of another table", function()
+      local MORE = { from = "fields = { f = t.text() }", to = "fields = { f = t.text(), g = t.integer() }" }
+      local SET = { from = "state.f = names.of(event)", to = "state.f = names.of(event) state.g = event.position" }
+      local ON_CHANGE = { from = '"models" {', to = '"models" { on_change = "rebuild",' }
+
+      local function columns(name)
+        return app.db:value(("SELECT max(g) FROM %s"):format(name or "models"))
+      end
+
+      it("stops the start, and a rebuild makes the table anew", function()
+        append "one"
+        run()
+        local before = stored()
+        declare(MORE, SET)
+        local err = app:fails(78, "run", "--until-idle")
+        assert.matches('column "g"', err, 1, true)
+        assert.matches("`moontide rebuild models` makes the table anew", err, 1, true)
+        assert.same({ "RUNNING", before }, { status().state, stored() })
+        app:ok("rebuild", "models")
+        append "two"
+        run()
+        rebuilt(before, 1)
+        assert.equal("two", read "A")
+        assert.equal("2", columns())
+        run()
+        assert.equal(1, status().epoch)
+      end)
+
+      it("is made anew by a start with on_change, once", function()
+        declare(ON_CHANGE)
+        append "one"
+        run()
+        local before = stored()
+        declare(ON_CHANGE, MORE, SET)
+        append "two"
+        local err = app:expect(0, "run", "--until-idle").err
+        assert.matches("its table had another shape and was made anew", err, 1, true)
+        rebuilt(before, 1)
+        assert.equal("2", columns())
+        run()
+        rebuilt(before, 1)
+        -- a column that another program took away is not a change of the declaration
+        app.db:execute "ALTER TABLE models RENAME COLUMN g TO h"
+        app:fails(78, "run", "--until-idle")
+        app:ok("rebuild", "models")
+        run()
+        assert.equal("2", columns())
+      end)
+
+      it("gets its new name by a rebuild, and the old table stays", function()
+        append "one"
+        run()
+        declare({ from = '"models" {', to = '"models" { table = "Order",' })
+        assert.matches("`moontide rebuild models`", app:fails(78, "run", "--until-idle"), 1, true)
+        app:ok("rebuild", "models")
+        run()
+        assert.equal("one", read "A")
+        assert.equal("1", app.db:value "SELECT count(*) FROM models")
+        declare({ from = '"models" {', to = '"models" { table = "Order",' }, MORE, SET)
+        app:ok("rebuild", "models")
+        run()
+        assert.equal("1", columns(database.name == "postgres" and '"order"' or '"Order"'))
+      end)
+
+      it("goes on with a rebuild that died without the table", function()
+        append "one"
+        run()
+        app.db:execute [[UPDATE CONSUMERS SET state = 'HALTED', halt_reason = 'DECLARATION_CHANGED'
+          WHERE consumer_name = 'models']]
+        app.db:execute "DROP TABLE models"
+        for _, change in ipairs { MORE, PARTS[3] } do
+          declare(change, change == MORE and SET or PARTS[2])
+          assert.matches("has read up to position 1", app:fails(78, "run", "--until-idle"), 1, true)
+        end
+        declare(MORE, SET)
+        app:ok("rebuild", "models")
+        run()
+        assert.equal("1", columns())
+      end)
+
+      it("is never one that is no query table, or while schema.create is off", function()
+        append "one"
+        run()
+        declare { from = '"models" {', to = '"models" { table = "days",' }
+        assert.matches("is no query table", app:fails(78, "rebuild", "models"), 1, true)
+        assert.equal("RUNNING", status().state)
+        app:configure "partitions = 6, schema = { create = false }"
+        declare(MORE, SET)
+        assert.matches("schema.create is off", app:fails(3, "rebuild", "models"), 1, true)
+        assert.same({ "RUNNING", 1 }, { status().state, status().position })
+        assert.equal("1", app.db:value "SELECT count(*) FROM models")
+      end)
+    end)
+
     it("that a rebuild has replaced is no longer what an older host applies", function()
       append "one"
       local older = app:start "run"
