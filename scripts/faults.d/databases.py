@@ -19,12 +19,18 @@ def fail(message):
     sys.exit(f"faults: {message}")
 
 
-def wait_until(condition, what):
-    limit = time.monotonic() + DEADLINE
+def comes_true(condition, seconds):
+    limit = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > limit:
-            fail(f"waited in vain until {what}")
+            return False
         time.sleep(PAUSE)
+    return True
+
+
+def wait_until(condition, what):
+    if not comes_true(condition, DEADLINE):
+        fail(f"waited in vain until {what}")
 
 
 # --- SQLite ----------------------------------------------------------------------
