@@ -101,6 +101,8 @@ void apply_entries_told(struct consumer *c)
     for (size_t i = 0; i < c->nentries; i++) {
         const struct undelivered_entry *e = &c->entries[i];
 
+        if (e->failure == NULL)
+            c->retries.doubtful = true;
         if (e->unresolved && e->status != UNDELIVERED_DEAD_LETTER)
             c->held.blocked[e->partition] = true;
         /* without keys it lies in every partition: told once */

@@ -316,6 +316,7 @@ static enum status look(struct consumer *c, bool *worked, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     r->looked_at = consumer_time(c->env);
+    r->doubtful = false;
     r->not_before = *worked
                         ? 0
                         : r->looked_at + LOOK_SHARE * (r->looked_at - began);
@@ -414,6 +415,8 @@ enum status consumer_step(struct consumer *c,
     }
     if (status != STATUS_OK)
         return status;
+    if (!found && c->retries.doubtful)
+        return look(c, worked, diag);
     if (!found) {
         *worked = look_is_due(c); /* its turn was the page's */
         return STATUS_OK;

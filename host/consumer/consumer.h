@@ -39,6 +39,9 @@ struct consumer_retries {
     int64_t next_at;    /* host's clock: when one is due, INT64_MAX: none */
     int64_t looked_at;  /* consumer_time of the last look */
     int64_t not_before; /* consumer_time: looking shall cost little */
+    bool doubtful;      /* some were recorded behind what was held before: an
+                           operator may have let go of it */
+    bool cut;           /* not all that was due was read at once */
     size_t singly;      /* so many are tried one by one */
     int conflicts;      /* in a row */
 };

@@ -258,9 +258,13 @@ static void count_applied(struct consumer *c, const struct attempt *a)
 }
 
 /* Keys of which no row is left, or another one holds, are known by now: when
- * all rows that were due have been tried. */
+ * all rows that were due have been tried. Of those that went in batches before
+ * this one nothing is remembered, so they are read again. */
 static void let_go(struct consumer *c, const struct batch *batch)
 {
+    if (batch->whole && c->retries.cut)
+        c->held_known = false;
+    c->retries.cut = !batch->whole;
     for (size_t i = 0; i < batch->count; i++) {
         const struct undelivered_row *row = batch->attempts[i].row;
         enum key_hold hold = undelivered_keys_held(&c->newly, row->key);
@@ -311,6 +315,8 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
         status = batch_run(c, &batch, &lock, &search, &repeat, diag);
         if (status == STATUS_OK && batch.count == 0) {
             db_rollback(c->env->db);
+            batch.whole = true;
+            let_go(c, &batch);
             return STATUS_OK;
         }
         if (status == STATUS_OK && !repeat)
