@@ -60,9 +60,11 @@ static enum status show_once(struct look *look, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     if (status_rate_is_worth_it(&first)) {
+        struct status_request again = look->request;
+
+        again.before = &first;
         sleep_us(BETWEEN_LOOKS, look->stop);
-        look->request.before = &first;
-        status = status_read(look->app, &look->request, &second, diag);
+        status = status_read(look->app, &again, &second, diag);
         shown = &second;
     }
     if (status == STATUS_OK) {
@@ -106,6 +108,7 @@ static enum status redraw(struct look *look, const struct status_report *report,
 static enum status watch(struct look *look, int64_t interval, struct diag *diag)
 {
     struct status_report reports[2]; /* the one before, and the one in hand */
+    struct status_request request = look->request;
     enum status status = STATUS_OK;
     size_t looks = 0;
 
@@ -113,8 +116,8 @@ static enum status watch(struct look *look, int64_t interval, struct diag *diag)
         struct status_report *now = &reports[looks % 2];
         struct status_report *before = &reports[(looks + 1) % 2];
 
-        look->request.before = looks > 0 ? before : NULL;
-        status = status_read(look->app, &look->request, now, diag);
+        request.before = looks > 0 ? before : NULL;
+        status = status_read(look->app, &request, now, diag);
         if (looks > 0)
             status_report_free(before);
         if (status != STATUS_OK)

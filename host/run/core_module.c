@@ -240,6 +240,22 @@ static int method_advance(lua_State *L)
     return 0;
 }
 
+/* host:advance_to(RFC 3339 text): the clock never goes back */
+static int method_advance_to(lua_State *L)
+{
+    struct clock *clock = &core_module_host(L, 1)->app.clock;
+    struct text text;
+    struct diag diag;
+    int64_t time, now = clock_now(clock);
+
+    text.data = luaL_checklstring(L, 2, &text.len);
+    if (clock_parse(text, &time, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    if (time > now)
+        clock->offset_us += time - now;
+    return 0;
+}
+
 /* host:now() -> RFC 3339 text */
 static int method_now(lua_State *L)
 {
@@ -545,6 +561,7 @@ static const luaL_Reg host_methods[] = {
     {"redeliver", method_redeliver},
     {"restart", method_restart},
     {"advance", method_advance},
+    {"advance_to", method_advance_to},
     {"now", method_now},
     {"fail", method_fail},
     {"read", method_read},

@@ -118,7 +118,7 @@ dialect.each(function(database)
     it("has specs that pass", function()
       local code, out = folder:run "test"
       assert.equal(0, code)
-      assert.matches("4 successes / 0 failures / 0 errors", out)
+      assert.matches("5 successes / 0 failures / 0 errors", out)
     end)
 
     it("is good", function()

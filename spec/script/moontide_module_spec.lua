@@ -21,6 +21,27 @@ describe("the annotations for editors", function()
     local annotated = dofile "lua/moontide/meta/moontide.lua"
     assert.same(names(moontide, "", {}), names(annotated, "", {}))
   end)
+
+  --- found(file, pattern): the captures, sorted.
+  local function found(file, ...)
+    local handle = assert(io.open("lua/moontide/" .. file))
+    local list = {}
+    for line in handle:lines() do
+      for _, pattern in ipairs { ... } do
+        list[#list + 1] = line:match(pattern)
+      end
+    end
+    handle:close()
+    table.sort(list)
+    return list
+  end
+
+  it("name exactly what the testing kit has", function()
+    assert.same(found("testing.lua", "^function (testing%.%w+)", "^(testing%.prove) =", "^function (Host:[%w_]+)"),
+      found("meta/testing.lua", "^function (testing%.%w+)", "^function (Host:[%w_]+)"))
+    assert.same(found("assertions.lua", '^about_messages%("([%w_]+)"', "^function assertions%.([%w_]+)"),
+      found("meta/testing.lua", "^function luassert%.([%w_]+)"))
+  end)
 end)
 
 describe("a name that the module does not have", function()

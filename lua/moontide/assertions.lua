@@ -1,0 +1,123 @@
+--- Assertions of the testing kit, for luassert (busted's `assert`):
+--
+--   assert.retried(host, "orders", { key = "O-1", failures = 2 })
+--   assert.waiting(host, "orders", { key = "O-1", count = 3 })
+--   assert.dead_lettered(host, "orders", { type = "order.Paid", error = "no such price" })
+--   assert.skipped(host, "orders", { position = 7 })
+--   assert.in_state(host, "orders", "HALTED", "APPLY_ERROR")
+--
+-- Each can be negated: assert.is_not.dead_lettered(host, "orders").
+local FIELDS = { key = true, type = true, position = true, status = true, failures = true }
+local WORDS = "key, type, position, status, failures, error, count"
+
+local assertions = {}
+
+local function describe(filter)
+  local words = {}
+  for name, value in pairs(filter) do
+    words[#words + 1] = ("%s = %s"):format(name, type(value) == "string" and ("%q"):format(value) or tostring(value))
+  end
+  table.sort(words)
+  return #words > 0 and " with " .. table.concat(words, ", ") or ""
+end
+
+local function matches(letter, filter)
+  for name, value in pairs(filter) do
+    if FIELDS[name] and letter[name] ~= value then return false end
+    if name == "error" and not (letter.reason or ""):find(value, 1, true) then return false end
+  end
+  return true
+end
+
+local function check_filter(filter, name)
+  if filter == nil then return {} end
+  if type(filter) ~= "table" then error(("%s takes a table such as { key = \"A-1\" }"):format(name), 0) end
+  for word in pairs(filter) do
+    if not FIELDS[word] and word ~= "error" and word ~= "count" then
+      error(("%s: unknown word '%s'; known are %s"):format(name, tostring(word), WORDS), 0)
+    end
+  end
+  return filter
+end
+
+-- What a spec's reader sees when an assertion fails: all there is.
+local function all_of(host, consumer)
+  local lines = {}
+  for _, row in ipairs(host:undelivered(consumer)) do
+    lines[#lines + 1] = ("  %d %s %s, %d failures%s"):format(row.position, row.key, row.status, row.failures,
+      row.reason and ": " .. row.reason or "")
+  end
+  if #lines == 0 then return "\nit has no undelivered messages" end
+  return "\nits undelivered messages:\n" .. table.concat(lines, "\n")
+end
+
+-- An assertion about messages: `find` gives those of the consumer.
+local function about_messages(name, what, find)
+  assertions[name] = function(state, arguments)
+    local host, consumer = arguments[1], arguments[2]
+    local filter = check_filter(arguments[3], name)
+    local count = 0
+    for _, letter in ipairs(find(host, consumer, filter)) do
+      if matches(letter, filter) then count = count + 1 end
+    end
+    state.failure_message = ("'%s' has %d %s%s%s"):format(consumer, count, what, describe(filter),
+      all_of(host, consumer))
+    if filter.count ~= nil then return count == filter.count end
+    return count > 0
+  end
+end
+
+about_messages("dead_lettered", "dead letters", function(host, consumer)
+  local list = {}
+  for _, letter in ipairs(host:dead_letters { consumer = consumer }) do
+    if letter.status:find "^DEAD" then list[#list + 1] = letter end
+  end
+  return list
+end)
+
+about_messages("retried", "messages that are tried again", function(host, consumer)
+  return host:dead_letters { consumer = consumer, status = "FAILED" }
+end)
+
+-- Also what lies dead behind a dead letter. Types stand in the messages only,
+-- which are read where a type is asked for.
+about_messages("waiting", "messages that wait behind another one", function(host, consumer, filter)
+  local list = {}
+  for _, row in ipairs(host:undelivered(consumer)) do
+    if row.reason == nil and (row.status == "WAITING" or row.status == "DEAD_LETTER_KEY") then
+      if filter.type ~= nil then
+        local letter = host:dead_letters({ consumer = consumer, position = row.position })[1]
+        row.type = letter and letter.type
+      end
+      list[#list + 1] = row
+    end
+  end
+  return list
+end)
+
+about_messages("skipped", "skipped messages", function(host, consumer)
+  return host:query(([[
+    SELECT s.message_position AS position, s.resolved_key AS "key"
+      FROM %sCONSUMER_SKIPPED_MESSAGES s JOIN %sCONSUMERS c ON c.id = s.consumer_id
+     WHERE c.consumer_name = ?]]):format(host.prefix, host.prefix), consumer)
+end)
+
+function assertions.in_state(state, arguments)
+  local host, consumer, wanted, reason = arguments[1], arguments[2], arguments[3], arguments[4]
+  local row = host:query(("SELECT state, halt_reason AS reason FROM %sCONSUMERS WHERE consumer_name = ?"):format(
+    host.prefix), consumer)[1]
+  local found = row and (row.state or "RUNNING") or "NEW"
+  state.failure_message = ("'%s' is %s%s, not %s%s%s"):format(consumer, found,
+    row and row.reason and " with " .. row.reason or "", wanted, reason and " with " .. reason or "",
+    all_of(host, consumer))
+  return found == wanted and (reason == nil or row ~= nil and row.reason == reason)
+end
+
+--- Teaches luassert the words, where it is there.
+return function()
+  local found, luassert = pcall(require, "luassert")
+  if not found then return end
+  for name, check in pairs(assertions) do
+    luassert:register("assertion", name, check)
+  end
+end

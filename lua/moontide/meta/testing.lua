@@ -1,0 +1,194 @@
+---@meta moontide.testing
+
+--- What `require "moontide.testing"` gives. For editors only; nothing loads
+--- this file.
+---@class moontide.testing
+local testing = {}
+
+---@class moontide.testing.Letter
+---@field id string of its row
+---@field consumer string
+---@field topic string
+---@field position integer
+---@field key string
+---@field type string
+---@field status "FAILED" | "WAITING" | "HALTED" | "DEAD_LETTER_KEY" | "DEAD_LETTER"
+---@field failures integer
+---@field next_retry_at string?
+---@field recorded_at string
+---@field reason string?
+---@field unresolved boolean
+---@field message table?
+
+--- All that is there must hold.
+---@class moontide.testing.Filter
+---@field consumer? string
+---@field type? string
+---@field key? string
+---@field error? string contained in the reason
+---@field status? string
+---@field older_than? number | string seconds or "30m"
+---@field newer_than? number | string
+---@field position? integer
+---@field id? string
+---@field all? boolean retry and delete: all of them
+
+--- What assert.dead_lettered, retried, waiting and skipped compare.
+---@class moontide.testing.Expected
+---@field key? string
+---@field type? string
+---@field position? integer
+---@field status? string
+---@field failures? integer
+---@field error? string contained in the reason
+---@field count? integer exactly so many
+
+--- The URL of a fresh database.
+---@return string
+function testing.database() end
+
+--- A host of the application in `options.app`, the working folder by default.
+---@param options? table configuration keys
+---@return moontide.testing.Host
+function testing.host(options) end
+
+--- The events with their stream, for project and prove.
+---@param aggregate string
+---@param id string
+---@param events table[]
+---@return table[]
+function testing.stream(aggregate, id, events) end
+
+--- Folds a keyed projection without a database: states by key.
+---@param declaration table
+---@param events table[]
+---@return table<string, table>
+function testing.project(declaration, events) end
+
+--- Shows that a projection gives the same after a rebuild, in another
+--- interleaving of keys, and when batches are delivered again.
+---@param declaration table
+---@param events table[]
+---@param options? { seed?: integer, shuffles?: integer, read?: fun(host: moontide.testing.Host): table }
+---@return table
+function testing.prove(declaration, events, options) end
+
+---@class moontide.testing.Host
+local Host = {} -- luacheck: ignore 241
+
+---@param aggregate string
+---@param id string
+---@param events table[]
+---@param options? { expected?: integer | "none" | "any" }
+---@return { id: string, sequence: integer, position: integer, repeated: boolean }[]
+function Host:append(aggregate, id, events, options) end
+
+--- Applies what is there; raises when a handler failed, unless it was asked for.
+---@param options? { failures?: boolean }
+---@return integer applied
+function Host:run(options) end
+
+---@param projection string
+---@param key? string
+---@return table?
+function Host:read(projection, key) end
+
+---@param sql string
+---@return table[]
+function Host:query(sql, ...) end
+
+---@param consumer? string
+---@return { consumer: string, key: string, position: integer, status: string, failures: integer, reason: string? }[]
+function Host:undelivered(consumer) end
+
+--- The handler fails the next `times` times, once by default.
+---@param consumer string
+---@param event_type string
+---@param times? integer
+function Host:fail(consumer, event_type, times) end
+
+--- When the next message is tried again; nil: none is.
+---@param consumer? string
+---@return string?
+function Host:next_retry(consumer) end
+
+--- Moves the clock there.
+---@param consumer? string
+---@return string
+function Host:advance_to_retry(consumer) end
+
+---@param duration number | string seconds or "30m"
+function Host:advance(duration) end
+
+---@return string
+function Host:now() end
+
+--- Commits the next batch, throws the answer away, and delivers it once more.
+function Host:redeliver() end
+
+--- Stops and starts the host.
+function Host:restart() end
+
+---@param filter? moontide.testing.Filter
+---@return moontide.testing.Letter[]
+function Host:dead_letters(filter) end
+
+---@param filter moontide.testing.Filter
+---@return table
+function Host:retry(filter) end
+
+---@param filter moontide.testing.Filter
+---@return table
+function Host:delete(filter) end
+
+---@param consumer string
+---@return table
+function Host:pause(consumer) end
+
+---@param consumer string
+---@param options? { past?: boolean, every_key?: boolean, accept?: boolean }
+---@return table
+function Host:resume(consumer, options) end
+
+---@param consumer string
+---@param options? { key?: string, cancel?: boolean, restart?: boolean }
+---@return table
+function Host:rebuild(consumer, options) end
+
+---@param consumer string
+---@param options? { source?: string, force?: boolean }
+---@return table
+function Host:unsubscribe(consumer, options) end
+
+function Host:close() end
+
+---@class luassert
+local luassert = {} -- luacheck: ignore 241
+
+---@param host moontide.testing.Host
+---@param consumer string
+---@param expected? moontide.testing.Expected
+function luassert.dead_lettered(host, consumer, expected) end
+
+---@param host moontide.testing.Host
+---@param consumer string
+---@param expected? moontide.testing.Expected
+function luassert.retried(host, consumer, expected) end
+
+---@param host moontide.testing.Host
+---@param consumer string
+---@param expected? moontide.testing.Expected
+function luassert.waiting(host, consumer, expected) end
+
+---@param host moontide.testing.Host
+---@param consumer string
+---@param expected? moontide.testing.Expected
+function luassert.skipped(host, consumer, expected) end
+
+---@param host moontide.testing.Host
+---@param consumer string
+---@param state "NEW" | "RUNNING" | "PAUSED" | "HALTED" | "REBUILDING"
+---@param reason? "APPLY_ERROR" | "MISSING_HISTORY" | "DECLARATION_CHANGED"
+function luassert.in_state(host, consumer, state, reason) end
+
+return testing
