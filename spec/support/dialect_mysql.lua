@@ -65,7 +65,11 @@ function Mysql:create(folder, name)
     url = (url:gsub("^(%w+://[^/?]*)/?[^?]*", "%1/" .. database)),
   }, { __index = self })
   made:run("", "DROP DATABASE IF EXISTS " .. database .. "; CREATE DATABASE " .. database)
-  folder:on_close(function() made:run("", "DROP DATABASE IF EXISTS " .. database) end)
+  folder:on_close(function() -- nobody waits for it
+    local line = { "MYSQL_PWD=" .. process.quote(password), "mariadb" }
+    for _, word in ipairs(words) do line[#line + 1] = process.quote(word) end
+    os.execute(("%s --execute='DROP DATABASE IF EXISTS %s' &"):format(table.concat(line, " "), database))
+  end)
   return made
 end
 

@@ -40,8 +40,8 @@ function Postgres:create(folder, name)
   local made = setmetatable({ folder = folder, path = name, schema = schema, url = url }, { __index = self })
   local result = psql(folder, server_url, ("CREATE SCHEMA %s;"):format(schema))
   if result.code ~= 0 then error(result.err, 2) end
-  folder:on_close(function()
-    os.execute(("psql %s -Xq -c 'SET client_min_messages = error' -c 'DROP SCHEMA %s CASCADE'"):format(
+  folder:on_close(function() -- nobody waits for it
+    os.execute(("psql %s -Xq -c 'SET client_min_messages = error' -c 'DROP SCHEMA %s CASCADE' &"):format(
       process.quote(server_url), schema))
   end)
   return made
