@@ -151,7 +151,7 @@ static void what_is_no_lua_is_still_one_sequence(void **state)
         struct buffer out = BUFFER_EMPTY;
 
         read_all(text_of(broken[i]), &out);
-        if (strstr(out.data, "?:") == NULL)
+        if (strstr(buffer_text(&out).data, "?:") == NULL)
             fail_msg("%s: %s", broken[i], out.data);
         buffer_free(&out);
     }
