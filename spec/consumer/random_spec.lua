@@ -3,6 +3,7 @@
 --
 -- The seed is printed; MOONTIDE_SPEC_SEED repeats a run, MOONTIDE_SPEC_ROUNDS
 -- makes it longer.
+local bit = require "bit"
 local dialect = require "spec.support.dialect"
 local kit = require "spec.support.kit"
 
@@ -80,6 +81,16 @@ local function positions_by_key(events, name, upto)
   return keys
 end
 
+-- The partition of a key: FNV-1a over its bytes.
+local function partition_of(key)
+  local hash = 2166136261
+  for i = 1, #key do
+    hash = bit.bxor(hash, key:byte(i)) % 2^32
+    hash = (hash * 0x193 + hash % 256 * 2^24) % 2^32
+  end
+  return hash % kit.partitions
+end
+
 local function contains(list, value)
   for _, item in ipairs(list) do
     if item == value then return true end
@@ -94,23 +105,23 @@ dialect.each(function(database)
     after_each(function() rig:close() end)
 
     -- What the undelivered rows of a consumer say: positions per key, the
-    -- position whose keys are unknown.
+    -- position whose keys are unknown, and the partitions in which they are.
+    -- A consumer may halt when it has tried it in some of them.
     local function held_by_key(name)
       local keys, unresolved = {}, nil
-      local partitions = 0
+      local partitions = {}
       for _, row in ipairs(rig:undelivered(name)) do
         if row.unresolved == 1 then
           assert.is_true(unresolved == nil or unresolved == row.position, "two messages without keys")
           unresolved = row.position
-          partitions = partitions + 1
+          partitions[row.partition] = true
         else
           keys[row.key] = keys[row.key] or {}
           assert.is_false(contains(keys[row.key], row.position), "a row twice")
           table.insert(keys[row.key], row.position)
         end
       end
-      if unresolved then assert.equal(kit.partitions, partitions) end
-      return keys, unresolved
+      return keys, unresolved, partitions
     end
 
     -- Everything up to the checkpoint is applied or held, never both, and what
@@ -119,14 +130,16 @@ dialect.each(function(database)
       local low, high = rig:checkpoints(name)
       assert.equal(low, high)
       local upto = low or 0
-      local held, unresolved = held_by_key(name)
+      local held, unresolved, partitions = held_by_key(name)
       if unresolved then
         assert.equal("routed", name)
         assert.equal(unresolved, upto)
-        upto = unresolved - 1
       end
       local all = positions_by_key(world.events, name, upto)
       for key, positions in pairs(all) do
+        if unresolved and positions[#positions] == unresolved and partitions[partition_of(key)] then
+          table.remove(positions)
+        end
         local late = held[key] or {}
         for i = #late, 1, -1 do
           assert.equal(late[i], table.remove(positions), "what is held is not the end of its key " .. key)
