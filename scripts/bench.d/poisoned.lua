@@ -1,5 +1,7 @@
--- Put before a handler file by scripts/bench: its handlers fail for the
--- positions and the keys of POISON, which a line above this one sets.
+-- Put before a handler file by scripts/bench, which fills the line below and
+-- leaves out the last one: its handlers fail for these positions and keys.
+local POISON = { attempts = 0, positions = {}, keys = {} }
+
 local function poisoned(handlers)
   local positions, keys, attempts = POISON.positions, POISON.keys, POISON.attempts
   for event_type, handler in pairs(handlers) do
@@ -13,3 +15,4 @@ local function poisoned(handlers)
   return handlers
 end
 
+return poisoned
