@@ -34,21 +34,28 @@ enum status postgres_stream_start(struct db_session *session, struct diag *diag)
     return STATUS_LOST;
 }
 
+/* What fails in front of the rows is answered to its end, and there are none.
+ * False when the connection is no good any more. */
+static bool start_at(struct db_session *session, size_t at)
+{
+    bool failed = false;
+    struct diag diag;
+
+    if (postgres_pipe_read_to(session, at, &failed, &diag) != STATUS_OK)
+        return false;
+    if (!failed)
+        return begin(session);
+    return postgres_pipe_read_to(session, at + 2, &failed, &diag) == STATUS_OK;
+}
+
 bool postgres_stream_start_ahead(struct db_session *session)
 {
     size_t at = session->nread;
-    struct diag diag;
-    bool failed = false;
 
     while (at < session->ncommands &&
            session->commands[at].sent != PG_SENT_AHEAD)
         at++;
-    if (at == session->ncommands ||
-        postgres_pipe_read_to(session, at, &failed, &diag) != STATUS_OK ||
-        (!failed && !begin(session)))
-        postgres_connect_close(session);
-    else if (failed && postgres_pipe_read_to(session, at + 2, &failed, &diag) !=
-                           STATUS_OK)
+    if (at == session->ncommands || !start_at(session, at))
         postgres_connect_close(session);
     return session->streaming;
 }
