@@ -261,3 +261,38 @@ dialect.only("postgres", function(database)
     assert.equal(drawn(), mark())
   end)
 end)
+
+-- Where positions come from a counter, an open append keeps it to itself.
+dialect.only("mysql", function(database)
+  local app
+
+  before_each(function()
+    app = application.new { database = database, config = CONFIG }
+    ledger.add(app)
+  end)
+
+  after_each(function()
+    app:close()
+  end)
+
+  for _, finish in ipairs { "commit", "release" } do
+    it(("an open append lets writers wait and readers read, until its %s"):format(finish), function()
+      app:append(many(5))
+      local holder = app.db:hold [[
+        BEGIN IMMEDIATE; CALL moontide_append('spec.thing', 'open', 'any',
+          '[{"type": "thing.Happened", "payload": 1}]');]]
+      local writer = app:start("append", { stdin = application.ndjson(many(4)) })
+      process.wait_until(holder.blocks, LONG, "the writer to wait")
+      app:ok("run", "--until-idle")
+      assert.equal(5, ledger.count(app))
+      assert.equal(5, app:json("status").topics[1].mark)
+      holder[finish]()
+      assert.equal(0, writer:wait(LONG).code, writer:err())
+      app:ok("run", "--until-idle")
+      assert.same({}, ledger.faults(app))
+      local positions = app:positions()
+      assert.equal(finish == "commit" and 10 or 9, #positions)
+      for i, position in ipairs(positions) do assert.equal(i, position) end
+    end)
+  end
+end)

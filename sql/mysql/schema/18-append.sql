@@ -150,9 +150,11 @@ BEGIN
       FROM ${event_store_global_position_table} WHERE id = 1 FOR UPDATE;
     SELECT partitions INTO partition_count
       FROM ${partition_metadata_table} WHERE id = 1;
+    -- An older mark does as well, and a lock on it would keep the host from
+    -- moving it for as long as the caller's transaction is open.
     SELECT high_water_mark INTO mark
       FROM ${high_water_mark_store_table}
-     WHERE topic_name = 'event-store' LOCK IN SHARE MODE;
+     WHERE topic_name = 'event-store';
     IF counter IS NULL OR partition_count IS NULL OR mark IS NULL THEN
         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT =
             'the schema is not complete; run `moontide schema upgrade`';
