@@ -104,10 +104,12 @@ bool lua_call_init(struct script_state *state)
     return lua_cpcall(state->L, init, NULL) == 0;
 }
 
-static void push_permanent(lua_State *L, const char *where, const char *message)
+static void push_permanent(lua_State *L, const char *where, struct text message)
 {
     lua_createtable(L, 0, 1);
-    lua_pushfstring(L, "%s%s", where, message);
+    lua_pushstring(L, where);
+    lua_pushlstring(L, message.data, message.len);
+    lua_concat(L, 2);
     lua_setfield(L, -2, "message");
     luaL_getmetatable(L, PERMANENT_TYPE);
     lua_setmetatable(L, -2);
@@ -115,8 +117,9 @@ static void push_permanent(lua_State *L, const char *where, const char *message)
 
 int lua_call_permanent(lua_State *L)
 {
-    const char *message = luaL_checkstring(L, 1);
+    struct text message; /* may have any byte in it */
 
+    message.data = luaL_checklstring(L, 1, &message.len);
     luaL_where(L, 1);
     push_permanent(L, lua_tostring(L, -1), message);
     return 1;
@@ -139,7 +142,7 @@ int lua_call_raise_failure(lua_State *L, const struct lua_failure *failure)
     if (failure->outcome == LUA_CALL_HOST)
         return lua_call_raise_host(L, &failure->host);
     if (failure->outcome == LUA_CALL_PERMANENT)
-        push_permanent(L, "", failure->message);
+        push_permanent(L, "", text_of(failure->message));
     else
         lua_pushstring(L, failure->message);
     return lua_error(L);
