@@ -66,7 +66,7 @@ dialect.each(function(database)
       local small = slow[#slow - 1]
       assert.is_true(small < 200, "the last full batch had " .. small)
       rig:query "DELETE FROM moves"
-      append(3000, "spec.Fast")
+      append(2000, "spec.Fast")
       rig:run()
       local largest = 0
       for i, size in ipairs(sizes()) do
