@@ -434,6 +434,9 @@ enum status consumer_step(struct consumer *c,
     status = apply_page(c, &poll, diag);
     if (status == STATUS_OK && c->singly == 0 && !flight_is_of(c))
         consumer_adapt(c, c->page.count, clock_monotonic() - began);
+    /* before anything else wants the connection */
+    if (status == STATUS_OK && flight_is_of(c))
+        event_page_fetch(c->env->store, c->env->db, &c->filter, &c->page);
     return status;
 }
 

@@ -330,11 +330,42 @@ static struct event_range range_to_read(struct db *db, struct event_page *page,
     return own;
 }
 
+/* Takes what was fetched, when it is what the range begins with. */
+static bool take_fetched(struct event_page *page,
+                         const struct event_filter *filter,
+                         const struct event_range *range)
+{
+    struct event_range fetched = page->fetched;
+
+    page->fetched.limit = 0;
+    if (fetched.limit == 0 || fetched.after != range->after ||
+        fetched.upto > range->upto || filter->npartitions > 0)
+        return false;
+    if (page->count > range->limit) {
+        page->count = range->limit;
+        page->through = page->messages[page->count - 1].position;
+    }
+    return true;
+}
+
+void event_page_fetch(struct event_store *store, struct db *db,
+                      const struct event_filter *filter,
+                      struct event_page *page)
+{
+    struct event_range range = page->announced;
+    struct diag unseen;
+
+    if (range.limit > 0 &&
+        event_page_read(store, db, filter, &range, page, &unseen) == STATUS_OK)
+        page->fetched = range;
+}
+
 enum status event_page_read(struct event_store *store, struct db *db,
                             const struct event_filter *filter,
                             const struct event_range *range,
                             struct event_page *page, struct diag *diag)
 {
+    const bool fetched = take_fetched(page, filter, range);
     const struct event_range own = range_to_read(db, page, filter, range);
     struct page_query query;
     struct db_rows *rows;
@@ -343,6 +374,8 @@ enum status event_page_read(struct event_store *store, struct db *db,
     enum status status;
 
     assert(range->limit > 0);
+    if (fetched)
+        return STATUS_OK;
     arena_reset(&page->arena);
     page->count = 0;
     page->through = range->after;

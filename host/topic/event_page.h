@@ -36,6 +36,7 @@ struct event_page {
     size_t capacity;
     size_t fits; /* messages that the bytes allow, about; 0: not known */
     struct event_range announced; /* what comes along; limit 0: nothing */
+    struct event_range fetched;   /* what was read ahead; limit 0: nothing */
     /** Every wanted position up to this one is in the page or does not
      * exist: the checkpoint may go here once the page is applied. */
     int64_t through;
@@ -53,6 +54,11 @@ void event_page_announce(struct event_store *store, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
                          struct event_page *page);
+/** Reads what was announced, so that the next event_page_read finds it here;
+ * whatever was in the page is gone. When that fails, the next read tells. */
+void event_page_fetch(struct event_store *store, struct db *db,
+                      const struct event_filter *filter,
+                      struct event_page *page);
 void event_page_free(struct event_page *page);
 
 /** Messages (after, upto] that match, for the lag in `status`; counts at most

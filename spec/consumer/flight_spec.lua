@@ -114,6 +114,27 @@ dialect.each(function(database)
 
     after_each(function() app:close() end)
 
+    it("has its page asked for once, also when two projections take turns", function()
+      app = application.new { database = database, config = "partitions = 12, batch = 5", handlers = {
+        ["notes.lua"] = 'local moontide = require "moontide"\n' .. HANDLERS:format("", ""),
+        ["counts.lua"] = [[return require "moontide".projection "counts" { on = {
+          ["spec.Put"] = function(state) state.n = (state.n or 0) + 1 end } }]] } }
+      app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
+      local events = {}
+      for i = 1, 60 do events[i] = { aggregate_id = "key-" .. i % 7, type = "spec.Put", payload = "{}" } end
+      app:append(events)
+      local proxied = proxy.start(app, {})
+      app:ok("run", "--until-idle", "--database", proxied.url)
+      local pages, batches = 0, 0
+      for _, event in ipairs(proxied:trace()) do
+        local statement = event.statement or ""
+        if statement:find "^SELECT global_position" then pages = pages + 1 end
+        if statement:find "UPDATE CONSUMER_CHECKPOINTS" then batches = batches + 1 end
+      end
+      assert.is_true(batches >= 24, batches .. " batches")
+      assert.is_true(pages <= batches + 2, ("%d pages for %d batches"):format(pages, batches))
+    end)
+
     it("has the next page asked for in front of it", function()
       app = application.new { database = database, config = "partitions = 12, batch = 5", handlers = {
         ["spec.lua"] = 'local moontide = require "moontide"\n' .. HANDLERS:format("", "") } }

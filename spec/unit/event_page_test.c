@@ -315,9 +315,54 @@ static void never_sorts(void **state)
 #define TEST(name)                                                             \
     cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
 
+static void announce(struct fixture *f, struct event_range range,
+                     struct event_page *page)
+{
+    check_ok(f, db_begin(f->db, &f->diag));
+    event_page_announce(f->store, f->db, &everything, &range, page);
+    check_ok(f, db_commit(f->db, NULL, &f->diag));
+    event_page_fetch(f->store, f->db, &everything, page);
+}
+
+static void a_page_that_was_fetched_is_what_the_range_begins_with(void **state)
+{
+    struct fixture *f = *state;
+    struct event_page page = {.arena = ARENA_EMPTY};
+
+    append_six(f);
+    announce(f, range_of(1, 5, 10), &page);
+    read_page(f, &everything, range_of(1, 6, 10), &page);
+    expect_positions(&page, (int64_t[]){2, 3, 4, 5, 0});
+    assert_int_equal(page.through, 5);
+    announce(f, range_of(1, 6, 10), &page);
+    read_page(f, &everything, range_of(1, 6, 2), &page); /* fewer by now */
+    expect_positions(&page, (int64_t[]){2, 3, 0});
+    assert_int_equal(page.through, 3);
+    event_page_free(&page);
+}
+
+static void a_page_that_was_fetched_is_not_taken_for_another(void **state)
+{
+    struct fixture *f = *state;
+    struct event_page page = {.arena = ARENA_EMPTY};
+
+    append_six(f);
+    announce(f, range_of(1, 6, 10), &page);
+    read_page(f, &everything, range_of(2, 6, 10), &page);
+    expect_positions(&page, (int64_t[]){3, 4, 5, 6, 0});
+    announce(f, range_of(1, 6, 10), &page);
+    read_page(f, &everything, range_of(1, 3, 10), &page); /* up to less */
+    expect_positions(&page, (int64_t[]){2, 3, 0});
+    read_page(f, &everything, range_of(1, 6, 10), &page); /* taken once */
+    expect_positions(&page, (int64_t[]){2, 3, 4, 5, 6, 0});
+    event_page_free(&page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_page_that_was_fetched_is_what_the_range_begins_with),
+        TEST(a_page_that_was_fetched_is_not_taken_for_another),
         TEST(reads_a_message_as_it_was_written),
         TEST(reads_across_the_tables_in_position_order),
         TEST(stops_at_the_mark),
