@@ -105,17 +105,8 @@ static void take_key(void *arg, struct text key)
 static void page_unit_waits(struct consumer *c, void *arg, size_t unit,
                             enum key_hold hold)
 {
-    const struct unit *u = &c->units[unit];
-
     (void)arg;
-    apply_entry_add(c,
-                    &(struct undelivered_entry){
-                        .message = u->message,
-                        .key = u->key,
-                        .partition = u->partition,
-                        .status = hold == KEY_DEAD ? UNDELIVERED_DEAD_LETTER_KEY
-                                                   : UNDELIVERED_WAITING,
-                    });
+    apply_wait_add(c, &c->units[unit], hold);
 }
 
 static enum key_hold page_unit_fails(struct consumer *c, void *arg, size_t unit,

@@ -85,6 +85,10 @@ void apply_unit_add(struct consumer *consumer, const struct unit *unit);
 void apply_entry_add(struct consumer *consumer,
                      const struct undelivered_entry *entry);
 
+/** Adds a unit that is recorded behind what holds its key. */
+void apply_wait_add(struct consumer *consumer, const struct unit *unit,
+                    enum key_hold hold);
+
 /** Adds a message that this transaction records as skipped. */
 void apply_skip_add(struct consumer *consumer, const struct unit *unit,
                     bool every_key, const struct failure *failure);

@@ -120,6 +120,19 @@ void apply_entries_told(struct consumer *c)
     }
 }
 
+void apply_wait_add(struct consumer *c, const struct unit *unit,
+                    enum key_hold hold)
+{
+    apply_entry_add(c,
+                    &(struct undelivered_entry){
+                        .message = unit->message,
+                        .key = unit->key,
+                        .partition = unit->partition,
+                        .status = hold == KEY_DEAD ? UNDELIVERED_DEAD_LETTER_KEY
+                                                   : UNDELIVERED_WAITING,
+                    });
+}
+
 void apply_skip_add(struct consumer *c, const struct unit *unit, bool every_key,
                     const struct failure *failure)
 {

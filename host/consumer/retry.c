@@ -116,14 +116,7 @@ static void unit_waits(struct consumer *c, void *arg, size_t unit,
 
     if (!attempt->row->unresolved)
         return; /* its row stays as it is */
-    apply_entry_add(c,
-                    &(struct undelivered_entry){
-                        .message = u->message,
-                        .key = u->key,
-                        .partition = u->partition,
-                        .status = hold == KEY_DEAD ? UNDELIVERED_DEAD_LETTER_KEY
-                                                   : UNDELIVERED_WAITING,
-                    });
+    apply_wait_add(c, u, hold);
     attempt->apart = true;
     attempt->done++;
 }

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "model/handler_sql.h"
+#include "model/handler_unit.h"
 #include "model/read_model_table.h"
 
 #include <assert.h>
@@ -348,13 +349,9 @@ static enum status projection_keys(void *self, const struct message *message,
                                    struct failure *failure)
 {
     struct projection *p = self;
-    const struct handler_call call = {
-        .declaration = p->declaration,
-        .message = message,
-        .attempt = 1,
-    };
 
-    return p->handler.ops->keys(p->handler.code, &call, emit, arg, failure);
+    return handler_unit_keys(&p->handler, p->declaration, message, emit, arg,
+                             failure);
 }
 
 static enum status projection_on_error(void *self, const struct unit *unit,
@@ -364,16 +361,9 @@ static enum status projection_on_error(void *self, const struct unit *unit,
                                        struct failure *refused)
 {
     struct projection *p = self;
-    const struct handler_call call = {
-        .declaration = p->declaration,
-        .message = unit->message,
-        .key = unit->key,
-        .partition = unit->partition,
-        .attempt = unit->attempt,
-    };
 
-    return p->handler.ops->on_error(p->handler.code, &call, failures, failure,
-                                    policy, refused);
+    return handler_unit_on_error(&p->handler, p->declaration, unit, failures,
+                                 failure, policy, refused);
 }
 
 /* --- rebuild ---------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "model/handler_sql.h"
+#include "model/handler_unit.h"
 
 struct sql_projection {
     const struct declaration *declaration;
@@ -126,13 +127,9 @@ static enum status sql_projection_keys(void *self,
                                        struct failure *failure)
 {
     struct sql_projection *p = self;
-    const struct handler_call call = {
-        .declaration = p->declaration,
-        .message = message,
-        .attempt = 1,
-    };
 
-    return p->handler.ops->keys(p->handler.code, &call, emit, arg, failure);
+    return handler_unit_keys(&p->handler, p->declaration, message, emit, arg,
+                             failure);
 }
 
 static enum status sql_projection_on_error(void *self, const struct unit *unit,
@@ -142,16 +139,9 @@ static enum status sql_projection_on_error(void *self, const struct unit *unit,
                                            struct failure *refused)
 {
     struct sql_projection *p = self;
-    const struct handler_call call = {
-        .declaration = p->declaration,
-        .message = unit->message,
-        .key = unit->key,
-        .partition = unit->partition,
-        .attempt = unit->attempt,
-    };
 
-    return p->handler.ops->on_error(p->handler.code, &call, failures, failure,
-                                    policy, refused);
+    return handler_unit_on_error(&p->handler, p->declaration, unit, failures,
+                                 failure, policy, refused);
 }
 
 static const char *sql_projection_where(void *self, int64_t tag)
