@@ -421,6 +421,7 @@ static enum status read_stored(struct lookup *lookup, struct diag *diag)
 /* --- lag ------------------------------------------------------------------ */
 
 static enum status read_lag(const struct status_reading *reading,
+                            struct status_lag_counts *counts,
                             struct status_consumer *consumer,
                             const struct found *found, struct diag *diag)
 {
@@ -441,6 +442,7 @@ static enum status read_lag(const struct status_reading *reading,
     if (topic == NULL)
         return STATUS_OK;
     lag = (struct status_lag){
+        .counts = counts,
         .declaration = declaration,
         .positions = found->positions,
         .count = found->npositions,
@@ -464,6 +466,7 @@ enum status status_consumers_read(struct status_reading *reading,
         .by_id = MAP_EMPTY,
         .met = MAP_EMPTY,
     };
+    struct status_lag_counts counts = {.arena = &report->arena};
     size_t registered;
     enum status status = read_all(&lookup, SQL_STATUS_CONSUMERS, NULL, 0,
                                   take_consumer, diag);
@@ -475,8 +478,8 @@ enum status status_consumers_read(struct status_reading *reading,
     if (status == STATUS_OK && registered > 0)
         status = read_stored(&lookup, diag);
     for (size_t i = 0; status == STATUS_OK && i < report->nconsumers; i++)
-        status = read_lag(reading, &report->consumers[i], &lookup.found[i],
-                          diag);
+        status = read_lag(reading, &counts, &report->consumers[i],
+                          &lookup.found[i], diag);
     map_free(&lookup.met);
     map_free(&lookup.by_id);
     return status;

@@ -5,10 +5,20 @@
 #ifndef HOST_RUN_STATUS_LAG_H
 #define HOST_RUN_STATUS_LAG_H
 
+#include "base/arena.h"
 #include "run/application.h"
+
+/** Counts of long stretches, kept for the next consumer that stands where one
+ * stood before. Memory comes from the arena. */
+struct status_lag_counts {
+    struct arena *arena;
+    struct status_lag_stretch *list; /* run/status_lag.c */
+    size_t count;
+};
 
 struct status_lag {
     /* in */
+    struct status_lag_counts *counts; /* shared by consumers, or NULL */
     const struct declaration *declaration;
     const int64_t *positions; /* by partition; count 0: nothing read yet */
     size_t count;

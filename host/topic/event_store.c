@@ -95,8 +95,13 @@ static enum status fill_statements(struct event_store *store, size_t index,
                               diag);
     if (status != STATUS_OK)
         return status;
+    status = event_store_fill(store, index, SQL_EVENT_CENSUS,
+                              &table->census_text, diag);
+    if (status != STATUS_OK)
+        return status;
     table->streams = db_sql_make(buffer_text(&table->streams_text), DB_HOST);
     table->count = db_sql_make(buffer_text(&table->count_text), DB_HOST);
+    table->census = db_sql_make(buffer_text(&table->census_text), DB_HOST);
     return STATUS_OK;
 }
 
@@ -139,6 +144,7 @@ void event_store_close(struct event_store *store)
     for (size_t i = 0; i < store->ntables; i++) {
         buffer_free(&store->tables[i].streams_text);
         buffer_free(&store->tables[i].count_text);
+        buffer_free(&store->tables[i].census_text);
     }
     mem_free(store->tables);
     map_free(&store->own);

@@ -16,8 +16,10 @@ struct event_table {
     struct db_table rows; /* every column; the id is the key */
     struct db_sql streams;
     struct db_sql count;
+    struct db_sql census;
     struct buffer streams_text;
     struct buffer count_text;
+    struct buffer census_text;
 };
 
 /** Columns of struct event_table.rows in order. */

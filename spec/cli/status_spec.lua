@@ -188,6 +188,39 @@ dialect.each(function(database)
       assert.equal(1, #app:json("status", "notes").problems)
     end)
 
+    it("counts a long lag of each consumer by its types and aggregates, and the age of its first message", function()
+      start()
+      app:write("handlers/notes.lua", [[
+        local moontide = require "moontide"
+        local function noop() end
+        return {
+          moontide.projection "all" { on = { A = noop, B = noop, C = noop } },
+          moontide.projection "b" { on = { B = noop } },
+          moontide.projection "cats" { aggregates = { "cat" }, on = { A = noop, B = noop } },
+          moontide.projection "own" { key = function() return "k" end, on = { C = noop, D = noop } },
+        }]])
+      local list = {}
+      for i = 1, 1500 do
+        list[i] = { aggregate_type = i % 5 == 0 and "cat" or "dog", aggregate_id = "x" .. i % 50,
+          type = ("ABC"):sub(i % 3 + 1, i % 3 + 1), occurred_at = i == 2 and "2021-01-01T00:00:00Z"
+            or "2022-01-01T00:00:00Z" }
+      end
+      app:append(list)
+      local now = os.time()
+      local function lag(name, messages, year)
+        local found = consumer(name)
+        assert.equal(messages, found.lag.messages, name)
+        if year == nil then return end
+        local age = now - os.time { year = year, month = 1, day = 1, hour = 0 }
+        assert.is_true(math.abs(found.lag.seconds - age) < 2 * 86400, name)
+      end
+      lag("calm", 0)
+      lag("all", 1500, 2022)
+      lag("b", 500, 2022)
+      lag("own", 500, 2021)
+      lag("cats", 200, 2022)
+    end)
+
     describe("--watch", function()
       --- documents(watching, n): waits for the first n.
       local function documents(watching, n)
