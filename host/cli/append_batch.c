@@ -1,13 +1,17 @@
 #include "cli/append_batch.h"
 
 #include "base/memory.h"
+#include "run/backoff.h"
 
 #include <time.h>
 
-#define HELD_MAX    ((size_t)16 * 1024 * 1024) /* bytes of a batch, roughly */
+#define HELD_MAX ((size_t)16 * 1024 * 1024) /* bytes of a batch, roughly */
+
+/* Of many writers to one stream one wins each time: how often another one
+ * loses says nothing, only how long. */
 #define TRY_FOR     (10 * CLOCK_SECOND)
-#define TRIES_MAX   10
-#define FIRST_PAUSE INT64_C(5000) /* microseconds; doubles with each try */
+#define FIRST_PAUSE (CLOCK_SECOND / 200)
+#define PAUSE_CAP   (CLOCK_SECOND / 4)
 
 void append_batch_init(struct append_batch *batch, size_t capacity)
 {
@@ -109,11 +113,11 @@ enum status append_batch_write(struct append_batch *batch,
         .payload_limit = app->settings->limit_payload,
     };
     int64_t started = clock_monotonic();
-    int64_t wait = FIRST_PAUSE;
+    struct backoff backoff = backoff_make(FIRST_PAUSE, PAUSE_CAP);
     bool lost = false;
 
     batch->unknown = false;
-    for (int tries = 1;; tries++) {
+    for (;;) {
         enum status status = lost ? db_reopen(app->db, diag) : STATUS_OK;
 
         if (status == STATUS_OK) {
@@ -122,9 +126,8 @@ enum status append_batch_write(struct append_batch *batch,
         }
         if (!lost && status != STATUS_CONFLICT)
             return status;
-        if (tries == TRIES_MAX || clock_monotonic() - started > TRY_FOR)
+        if (clock_monotonic() - started > TRY_FOR)
             return status;
-        pause_for(wait);
-        wait *= 2;
+        pause_for(backoff_next(&backoff));
     }
 }

@@ -57,7 +57,7 @@ dialect.servers(function(database)
     local at = {}
     for round = 1, ROUNDS do
       local host = app:start "run"
-      local writer = app:start("append", "--batch", "3", { stdin = application.ndjson(many(3000)) })
+      local writer = app:start("append", "--batch", "3", { stdin = application.ndjson(many(30000)) })
       local goal = ledger.count(app) + 60
       process.wait_until(function() return ledger.count(app) >= goal end, LONG, function() return host:err() end)
       local seen = look()
