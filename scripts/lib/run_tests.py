@@ -19,11 +19,11 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOGS = ROOT / "build/log"
 STEP_LIMIT = 900  # seconds
+SERVERS_LIMIT = 2400  # for all specs on a server
 FUZZ_SECONDS = 10  # per target
 BANK_EVENTS = 20000  # per server
 SHOWN = 25  # lines of a failed step's log
 SERVER_DIALECTS = ("postgres", "mysql")
-SERVER_SPECS = ("spec/cli", "spec/storage") # run on each of them, too
 
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("DATABASE_URL", "MOONTIDE", "LUA_PATH",
@@ -89,7 +89,8 @@ class Step:
         self.log = LOGS / f"test-{name}.log"
         self.log.write_bytes(b"")
 
-    def run(self, command, cwd=ROOT, env=None, stdin=os.devnull):
+    def run(self, command, cwd=ROOT, env=None, stdin=os.devnull,
+            limit=STEP_LIMIT):
         """(exit code, output); a command past its time has exit code -1."""
         with open(self.log, "ab") as log, open(stdin, "rb") as given:
             log.write(f"$ {' '.join(map(str, command))}\n".encode())
@@ -99,10 +100,10 @@ class Step:
                 code = subprocess.run(
                     [str(word) for word in command], cwd=cwd, check=False,
                     stdin=given, stdout=log,
-                    stderr=subprocess.STDOUT, timeout=STEP_LIMIT,
+                    stderr=subprocess.STDOUT, timeout=limit,
                     env={**ENVIRONMENT, **(env or {})}).returncode
             except subprocess.TimeoutExpired:
-                log.write(f"ended after {STEP_LIMIT} s\n".encode())
+                log.write(f"ended after {limit} s\n".encode())
                 code = -1
             except OSError as error:
                 log.write(f"{error}\n".encode())
@@ -206,14 +207,14 @@ def own_script(*command):
     return lambda log: count_summary(*log.run(command))
 
 
-def run_specs(log, preset, folder, files, more):
+def run_specs(log, preset, folder, files, more, limit=STEP_LIMIT):
     # Specs that start the program find this build of it.
     path = f"{ROOT / 'build' / preset}:{ENVIRONMENT['PATH']}"
     moontide = ROOT / "build" / preset / "moontide"
     return count_tap(*log.run([moontide, "test", "-o", "TAP", *files],
                               cwd=ROOT / folder,
                               env={"PATH": path, "MOONTIDE": str(moontide),
-                                   **more}))
+                                   **more}, limit=limit))
 
 
 def specs(preset, folder):
@@ -228,14 +229,14 @@ def specs_servers(preset):
         urls = SERVERS.need()
         if not urls:
             return Outcome(0, 1, ["scripts/servers start failed"])
-        files = [path for folder in SERVER_SPECS
-                 for path in sorted((ROOT / folder).glob("*_spec.lua"))
+        files = [path for path in sorted((ROOT / "spec").glob("*/*_spec.lua"))
                  if re.search(r"dialect\.(each|servers|only)\(", path.read_text())]
 
         def on(dialect):
             own = Step(f"{log.name}-{dialect}")
             outcome = run_specs(own, preset, ".", files,
-                                {**urls, "MOONTIDE_DIALECTS": dialect})
+                                {**urls, "MOONTIDE_DIALECTS": dialect},
+                                SERVERS_LIMIT)
             if outcome.failed:
                 outcome.lines.append(f"log: {own.log.relative_to(ROOT)}")
             print(f"  {dialect:13} {outcome.passed:5} passed"
