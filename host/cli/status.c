@@ -105,6 +105,36 @@ static enum status redraw(struct look *look, const struct status_report *report,
     return print_report(cli, report, look->request.consumer != NULL, diag);
 }
 
+/* A watcher stays while the database is away or busy. */
+static bool comes_back(enum status status)
+{
+    return status == STATUS_LOST || status == STATUS_UNAVAILABLE ||
+           status == STATUS_CONFLICT || status == STATUS_BUSY;
+}
+
+/* The picture of a database that cannot be looked at: the reason is what is
+ * wrong, and nothing else is known. The next look connects anew. */
+static enum status show_away(struct look *look, enum status why,
+                             struct diag *diag)
+{
+    const struct diag reason = *diag;
+    const char *problem = reason.message;
+    struct status_report report = {
+        .arena = ARENA_EMPTY,
+        .problems = &problem,
+        .nproblems = 1,
+    };
+    enum status status = redraw(look, &report, diag);
+
+    if (status == STATUS_OK &&
+        (why == STATUS_LOST || why == STATUS_UNAVAILABLE)) {
+        status = db_reopen(look->app->db, diag);
+        if (comes_back(status))
+            status = STATUS_OK;
+    }
+    return status;
+}
+
 static enum status watch(struct look *look, int64_t interval, struct diag *diag)
 {
     struct status_report reports[2]; /* the one before, and the one in hand */
@@ -118,12 +148,14 @@ static enum status watch(struct look *look, int64_t interval, struct diag *diag)
 
         request.before = looks > 0 ? before : NULL;
         status = status_read(look->app, &request, now, diag);
-        if (looks > 0)
-            status_report_free(before);
-        if (status != STATUS_OK)
-            return status;
-        looks++;
-        status = redraw(look, now, diag);
+        if (status == STATUS_OK) {
+            if (looks > 0)
+                status_report_free(before);
+            looks++;
+            status = redraw(look, now, diag);
+        } else if (comes_back(status)) {
+            status = show_away(look, status, diag);
+        }
         if (status == STATUS_OK)
             sleep_us(interval, look->stop);
     }

@@ -4,6 +4,7 @@ local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
 local folder = require "spec.support.folder"
 local process = require "spec.support.process"
+local proxy = require "spec.support.proxy"
 
 local NULL = require("moontide").null
 
@@ -314,3 +315,36 @@ dialect.each(function(database)
   end)
 end)
 
+
+dialect.servers(function(database)
+  describe("status --watch whose connection is lost", function()
+    it("says so, and looks again over a new one", function()
+      local app = application.new { database = database, handlers = { ["calm.lua"] = CALM } }
+      app:append { { type = "spec.Put" } }
+      app:ok("run", "--until-idle")
+      local proxied = proxy.start(app, { cut = "before", at = "incomplete_through", nth = 2 })
+      local watching = app:start("status", "--watch", "0.1", "--json", "--database", proxied.url)
+      local found
+      process.wait_until(function()
+        found = application.lines(watching:out():match "^(.*\n)" or "")
+        return #found >= 5
+      end, 60, function() return watching:out() .. watching:err() end)
+      assert.is_true(proxied:has_cut())
+      local lost = 0
+      for _, report in ipairs(found) do
+        if #report.consumers == 0 then
+          lost = lost + 1
+          assert.same({ {}, {} }, { report.topics, report.notes })
+          assert.equal(1, #report.problems)
+        else
+          assert.equal("calm", report.consumers[1].name)
+          assert.same({}, report.problems)
+        end
+      end
+      assert.equal(1, lost)
+      watching:signal "INT"
+      assert.equal(0, watching:wait(10).code)
+      app:close()
+    end)
+  end)
+end)
