@@ -77,4 +77,13 @@ describe("account summary", function()
 
     assert.same({ iban = "DE01", balance = 40 }, states["A-1"])
   end)
+
+  it("comes out the same after a rebuild, delivered twice, and in any order of accounts", function()
+    local events = testing.stream("bank.account", "A-1", { opened "DE01", deposited(40), withdrawn(15) })
+    for _, event in ipairs(testing.stream("bank.account", "A-2", { opened "DE02", deposited(7), closed() })) do
+      events[#events + 1] = event
+    end
+
+    assert.same({ ["A-1"] = { iban = "DE01", balance = 25 } }, testing.prove(declaration, events))
+  end)
 end)

@@ -8,8 +8,8 @@ end
 describe("daily turnover", function()
   local host
 
-  local function days()
-    return host:query "SELECT day, cents, movements FROM daily_turnover ORDER BY day"
+  local function days(of)
+    return (of or host):query "SELECT day, cents, movements FROM daily_turnover ORDER BY day"
   end
 
   before_each(function()
@@ -66,5 +66,19 @@ describe("daily turnover", function()
     host:run()
 
     assert.same({}, days())
+  end)
+
+  it("comes out the same after a rebuild, delivered twice, and in any order of accounts", function()
+    local events = {}
+    for i, account in ipairs { "A-1", "A-2", "A-3", "A-1", "A-2" } do
+      local event = moved("Deposited", i * 100, ("2025-03-0%dT08:00:00Z"):format(i % 2 + 1))
+      events[i] = testing.stream("bank.account", account, { event })[1]
+    end
+
+    local rows = testing.prove(require "handlers.daily_turnover", events, { read = days })
+    assert.same({
+      { day = "2025-03-01", cents = 600, movements = 2 },
+      { day = "2025-03-02", cents = 900, movements = 3 },
+    }, rows)
   end)
 end)
