@@ -70,14 +70,4 @@ bool rebuild_is_read(const struct consumer *consumer);
 enum status rebuild_finish(struct consumer *consumer,
                            struct diag *diag) MUST_CHECK;
 
-/**
- * Derives the read model of one key anew, up to the checkpoint of its
- * partition, in one transaction; undelivered messages of the key go with it.
- * *applied is the number of its messages. FAILED: a handler failed, *failure
- * says why, and nothing has changed. REFUSED: it cannot be done now.
- */
-enum status rebuild_key(struct consumer *consumer, struct text key,
-                        int64_t *applied, struct failure *failure,
-                        struct diag *diag) MUST_CHECK;
-
 #endif

@@ -2,13 +2,10 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "consumer/flight.h"
 #include "consumer/rebuild.h"
-#include "run/backoff.h"
-#include "run/declared_consumer.h"
 #include "run/declared_table.h"
+#include "run/host_parts.h"
 #include "run/rebuild_run.h"
-#include "topic/high_water_mark.h"
 
 #include <time.h>
 
@@ -16,53 +13,9 @@
  * before it gives up. */
 #define RUN_TRIES 20
 
-/* How old the mark may be while there is enough to apply below it: for some
- * consumer, and for each. Others wait for it, and it waits for what is in
- * flight. */
-#define MARK_PAUSE_US      (CLOCK_SECOND / 50)
-#define MARK_PAUSE_LONG_US (CLOCK_SECOND / 2)
-
-/* The log names who keeps the mark back after a while, and then this often. */
-#define BLOCKED_PATIENCE_US CLOCK_SECOND
-#define BLOCKED_AGAIN_US    (30 * CLOCK_SECOND)
-
-/* Whether somebody paused, resumed or rebuilt a consumer is looked at so
- * often. */
-#define REFRESH_US (CLOCK_SECOND / 2)
-
 /* Two hosts on one database fence each other all the time; it is told at most
  * this often. */
 #define FENCED_TOLD_US (10 * CLOCK_SECOND)
-
-/* One declared consumer and the model that applies for it. */
-struct worker {
-    struct declared_consumer declared;
-    struct diag trouble; /* of its last step */
-    bool stuck;          /* and that does not pass by itself */
-    bool stuck_told;
-    bool reload;            /* its row was changed by somebody */
-    int64_t fenced;         /* times, since it was told */
-    int64_t fenced_told_at; /* monotonic; 0: never */
-};
-
-struct host {
-    struct application *app;
-    struct consumer_env env;
-    struct flight flight;
-    struct worker *workers;
-    size_t nworkers;
-    struct high_water_mark mark;
-    struct mark_detector detector;
-    int64_t marked_at;      /* monotonic: when the mark was looked at last */
-    bool worked;            /* the newest round applied something */
-    int64_t blocked_since;  /* monotonic: since when the mark is held back */
-    int64_t blocked_told;   /* ... and when the log named who holds it */
-    struct backoff backoff; /* after conflicts and lost connections */
-    int64_t refreshed_at;   /* monotonic */
-    bool lose_answer;
-    bool trouble_told;
-    int conflicts; /* in a row */
-};
 
 /* --- open and close
  * ------------------------------------------------------------ */
@@ -267,135 +220,6 @@ static enum status step_worker(struct host *host, struct worker *worker,
     return status;
 }
 
-/* Who keeps the mark back is told when it has lasted for a moment, and again
- * now and then. */
-static void tell_blocked(struct host *host)
-{
-    const struct log_about about = {.topic = TOPIC_EVENT_STORE};
-    struct mark_detector *detector = &host->detector;
-    int64_t now = clock_monotonic();
-
-    if (detector->repaired)
-        log_write(&host->app->log, LOG_WARN, &about,
-                  "the sequence of positions had a wider CACHE and was set "
-                  "back to CACHE 1");
-    detector->repaired = false;
-    if (detector->blocked[0] == '\0') {
-        host->blocked_since = 0;
-        return;
-    }
-    if (host->blocked_since == 0)
-        host->blocked_since = now;
-    if (now - host->blocked_since < BLOCKED_PATIENCE_US ||
-        (host->blocked_told != 0 &&
-         now - host->blocked_told < BLOCKED_AGAIN_US))
-        return;
-    host->blocked_told = now;
-    log_write(&host->app->log, LOG_WARN, &about, "%s", detector->blocked);
-}
-
-/* While somebody still has a page below the known mark, a newer one is worth a
- * round trip only now and then. */
-static bool mark_can_wait(const struct host *host)
-{
-    int64_t age = clock_monotonic() - host->marked_at;
-    bool some = false, each = true;
-
-    for (size_t i = 0; host->worked && i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].declared.consumer;
-        bool behind = consumer_is_behind(c, host->mark.mark);
-
-        some |= behind;
-        each &= behind || c->row.state != CONSUMER_RUNNING;
-    }
-    return some && age < (each ? MARK_PAUSE_LONG_US : MARK_PAUSE_US);
-}
-
-static enum status advance_mark(struct host *host, struct diag *diag)
-{
-    struct application *app = host->app;
-    bool undone;
-    enum status status;
-
-    if (mark_can_wait(host))
-        return STATUS_OK;
-    status = flight_settle(&host->flight, &undone, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = high_water_mark_detect(app->db, app->catalog, TOPIC_EVENT_STORE,
-                                    &host->detector, &host->mark, diag);
-    host->marked_at = clock_monotonic();
-    if (status == STATUS_OK)
-        tell_blocked(host);
-    return status;
-}
-
-static bool refresh_is_due(struct host *host)
-{
-    int64_t now = clock_monotonic();
-
-    if (now - host->refreshed_at < REFRESH_US)
-        return false;
-    host->refreshed_at = now;
-    return true;
-}
-
-struct states_seen {
-    struct host *host;
-    bool *changed; /* by worker */
-    bool *found;
-};
-
-/* What one worker knows of its consumer's row, against the row. */
-static void state_seen(void *arg, const struct consumer_row *row)
-{
-    struct states_seen *seen = arg;
-
-    for (size_t i = 0; i < seen->host->nworkers; i++) {
-        const struct consumer_row *known = &seen->host->workers[i]
-                                                .declared.consumer.row;
-
-        if (strcmp(known->id, row->id) != 0)
-            continue;
-        seen->found[i] = true;
-        seen->changed[i] = known->state != row->state ||
-                           known->halt_reason != row->halt_reason ||
-                           known->epoch != row->epoch;
-    }
-}
-
-/* One statement for all consumers; only those that somebody changed, or that
- * stand still, are read. */
-static enum status refresh_states(struct host *host, struct diag *diag)
-{
-    struct application *app = host->app;
-    struct arena arena = ARENA_EMPTY;
-    struct states_seen seen = {
-        .host = host,
-        .changed = arena_alloc_zero(&arena, host->nworkers + 1),
-        .found = arena_alloc_zero(&arena, host->nworkers + 1),
-    };
-    bool undone;
-    enum status status = flight_settle(&host->flight, &undone, diag);
-
-    if (status == STATUS_OK)
-        status = db_begin(app->db, diag);
-    if (status == STATUS_OK) {
-        status = registry_states(app->db, app->catalog, state_seen, &seen,
-                                 diag);
-        db_rollback(app->db);
-    }
-    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
-        struct worker *worker = &host->workers[i];
-
-        if (!seen.changed[i] && seen.found[i])
-            continue;
-        worker->reload = true;
-    }
-    arena_free(&arena);
-    return status;
-}
-
 static bool is_passing(enum status status)
 {
     return status == STATUS_CONFLICT || status == STATUS_LOST ||
@@ -428,12 +252,12 @@ enum status host_step(struct host *host, struct host_progress *progress,
                       struct diag *diag)
 {
     struct application *app = host->app;
-    bool refresh = refresh_is_due(host);
+    bool refresh = host_refresh_is_due(host);
     bool any = false;
-    enum status status = advance_mark(host, diag);
+    enum status status = host_advance_mark(host, diag);
 
     if (refresh && status == STATUS_OK)
-        status = refresh_states(host, diag);
+        status = host_refresh_states(host, diag);
     for (size_t i = 0; i < host->nworkers && !ends_round(status); i++) {
         struct worker *worker = &host->workers[i];
         enum status own = STATUS_OK;
@@ -513,82 +337,6 @@ static enum status recover(struct host *host, enum status status,
     return STATUS_OK;
 }
 
-static enum status report_halted(const struct host *host, struct diag *diag)
-{
-    struct buffer list = BUFFER_EMPTY;
-    const struct consumer *first = NULL;
-    size_t halted = 0, changed = 0;
-
-    for (size_t i = 0; i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].declared.consumer;
-
-        if (c->row.state != CONSUMER_HALTED)
-            continue;
-        if (first == NULL)
-            first = c;
-        buffer_printf(&list, "%s%s '%s' is halted with %s",
-                      halted++ > 0 ? ", " : "", c->name.type, c->name.name,
-                      halt_reason_word(c->row.halt_reason));
-        changed += c->row.halt_reason == HALT_DECLARATION_CHANGED;
-    }
-    if (changed > 0)
-        diag_set(diag, STATUS_FAILED,
-                 "%.1500s%s; `moontide status` shows why, and what to do",
-                 list.data, list.len > 1500 ? " ..." : "");
-    else if (halted > 0)
-        diag_set(diag, STATUS_FAILED,
-                 "%.1500s%s; `moontide status %s` shows the %s and the script "
-                 "%s, and `moontide resume` or the next start tries %s again",
-                 list.data, list.len > 1500 ? " ..." : "",
-                 halted == 1 ? first->name.name : "CONSUMER",
-                 halted == 1 ? "message" : "messages",
-                 halted == 1 ? "line" : "lines", halted == 1 ? "it" : "them");
-    buffer_free(&list);
-    return halted > 0 ? STATUS_FAILED : STATUS_OK;
-}
-
-/* What waits for its next attempt is not done, and comes by itself. */
-static enum status report_waiting(const struct host *host, struct diag *diag)
-{
-    const struct consumer *first = NULL;
-    size_t waiting = 0;
-
-    for (size_t i = 0; i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].declared.consumer;
-
-        if (!consumer_awaits_retry(c))
-            continue;
-        waiting++;
-        if (first == NULL || c->retries.next_at < first->retries.next_at)
-            first = c;
-    }
-    if (waiting == 0)
-        return STATUS_OK;
-    return diag_set(
-        diag, STATUS_BUSY,
-        "messages of %s '%s'%s wait for another attempt, the next one in "
-        "%.1f s; `moontide status %s` shows why, and a run after that tries "
-        "again",
-        first->name.type, first->name.name, waiting > 1 ? " and others" : "",
-        (double)(first->retries.next_at - clock_now(&host->app->clock)) /
-            (double)CLOCK_SECOND,
-        first->name.name);
-}
-
-enum status host_stuck(const struct host *host, struct diag *diag)
-{
-    for (size_t i = 0; i < host->nworkers; i++) {
-        const struct worker *worker = &host->workers[i];
-
-        if (worker->stuck)
-            return diag_set(
-                diag, worker->trouble.status, "%s '%s' stands still: %s",
-                worker->declared.consumer.name.type,
-                worker->declared.consumer.name.name, worker->trouble.message);
-    }
-    return STATUS_OK;
-}
-
 void host_retry_stuck(struct host *host)
 {
     host->refreshed_at = 0;
@@ -625,9 +373,7 @@ enum status host_run_until_idle(struct host *host,
                   &(struct log_about){.topic = TOPIC_EVENT_STORE}, "%s",
                   host->detector.blocked);
     status = host_stuck(host, diag);
-    if (status == STATUS_OK)
-        status = report_halted(host, diag);
-    return status == STATUS_OK ? report_waiting(host, diag) : status;
+    return status == STATUS_OK ? host_report(host, diag) : status;
 }
 
 enum status host_run(struct host *host, const volatile sig_atomic_t *stop,

@@ -1,5 +1,6 @@
 #include "run/rebuild_run.h"
 
+#include "consumer/rebuild_key.h"
 #include "run/declared_table.h"
 
 /* How long a rebuild that met another transaction is tried again. */

@@ -1,0 +1,61 @@
+/*
+ * Host parts -- what the files behind run/host.h share: the host as a struct,
+ * what it looks at between batches (host_watch.c), and what it says at the end
+ * of a run to idle (host_report.c). Nobody else includes this.
+ */
+#ifndef HOST_RUN_HOST_PARTS_H
+#define HOST_RUN_HOST_PARTS_H
+
+#include "consumer/flight.h"
+#include "run/backoff.h"
+#include "run/declared_consumer.h"
+#include "run/host.h"
+#include "topic/high_water_mark.h"
+
+/* One declared consumer and the model that applies for it. */
+struct worker {
+    struct declared_consumer declared;
+    struct diag trouble; /* of its last step */
+    bool stuck;          /* and that does not pass by itself */
+    bool stuck_told;
+    bool reload;            /* its row was changed by somebody */
+    int64_t fenced;         /* times, since it was told */
+    int64_t fenced_told_at; /* monotonic; 0: never */
+};
+
+struct host {
+    struct application *app;
+    struct consumer_env env;
+    struct flight flight;
+    struct worker *workers;
+    size_t nworkers;
+    struct high_water_mark mark;
+    struct mark_detector detector;
+    int64_t marked_at;      /* monotonic: when the mark was looked at last */
+    bool worked;            /* the newest round applied something */
+    int64_t blocked_since;  /* monotonic: since when the mark is held back */
+    int64_t blocked_told;   /* ... and when the log named who holds it */
+    struct backoff backoff; /* after conflicts and lost connections */
+    int64_t refreshed_at;   /* monotonic */
+    bool lose_answer;
+    bool trouble_told;
+    int conflicts; /* in a row */
+};
+
+/** Moves the mark, unless that can wait, and tells who keeps it back. */
+enum status host_advance_mark(struct host *host, struct diag *diag) MUST_CHECK;
+
+/** Whether it is time to look again what operators have changed; says so once
+ * each time. */
+bool host_refresh_is_due(struct host *host);
+
+/** One statement for all consumers: those that somebody changed are marked for
+ * a reload. */
+enum status host_refresh_states(struct host *host,
+                                struct diag *diag) MUST_CHECK;
+
+/** How a run to idle ended for the consumers: FAILED when some are halted, BUSY
+ * when messages wait for another attempt. */
+enum status host_report(const struct host *host, struct diag *diag) MUST_CHECK;
+
+#endif

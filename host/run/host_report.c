@@ -1,0 +1,85 @@
+#include "base/buffer.h"
+#include "run/host_parts.h"
+
+static enum status report_halted(const struct host *host, struct diag *diag)
+{
+    struct buffer list = BUFFER_EMPTY;
+    const struct consumer *first = NULL;
+    size_t halted = 0, changed = 0;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].declared.consumer;
+
+        if (c->row.state != CONSUMER_HALTED)
+            continue;
+        if (first == NULL)
+            first = c;
+        buffer_printf(&list, "%s%s '%s' is halted with %s",
+                      halted++ > 0 ? ", " : "", c->name.type, c->name.name,
+                      halt_reason_word(c->row.halt_reason));
+        changed += c->row.halt_reason == HALT_DECLARATION_CHANGED;
+    }
+    if (changed > 0)
+        diag_set(diag, STATUS_FAILED,
+                 "%.1500s%s; `moontide status` shows why, and what to do",
+                 list.data, list.len > 1500 ? " ..." : "");
+    else if (halted > 0)
+        diag_set(diag, STATUS_FAILED,
+                 "%.1500s%s; `moontide status %s` shows the %s and the script "
+                 "%s, and `moontide resume` or the next start tries %s again",
+                 list.data, list.len > 1500 ? " ..." : "",
+                 halted == 1 ? first->name.name : "CONSUMER",
+                 halted == 1 ? "message" : "messages",
+                 halted == 1 ? "line" : "lines", halted == 1 ? "it" : "them");
+    buffer_free(&list);
+    return halted > 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+/* What waits for its next attempt is not done, and comes by itself. */
+static enum status report_waiting(const struct host *host, struct diag *diag)
+{
+    const struct consumer *first = NULL;
+    size_t waiting = 0;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].declared.consumer;
+
+        if (!consumer_awaits_retry(c))
+            continue;
+        waiting++;
+        if (first == NULL || c->retries.next_at < first->retries.next_at)
+            first = c;
+    }
+    if (waiting == 0)
+        return STATUS_OK;
+    return diag_set(
+        diag, STATUS_BUSY,
+        "messages of %s '%s'%s wait for another attempt, the next one in "
+        "%.1f s; `moontide status %s` shows why, and a run after that tries "
+        "again",
+        first->name.type, first->name.name, waiting > 1 ? " and others" : "",
+        (double)(first->retries.next_at - clock_now(&host->app->clock)) /
+            (double)CLOCK_SECOND,
+        first->name.name);
+}
+
+enum status host_stuck(const struct host *host, struct diag *diag)
+{
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct worker *worker = &host->workers[i];
+
+        if (worker->stuck)
+            return diag_set(
+                diag, worker->trouble.status, "%s '%s' stands still: %s",
+                worker->declared.consumer.name.type,
+                worker->declared.consumer.name.name, worker->trouble.message);
+    }
+    return STATUS_OK;
+}
+
+enum status host_report(const struct host *host, struct diag *diag)
+{
+    enum status status = report_halted(host, diag);
+
+    return status == STATUS_OK ? report_waiting(host, diag) : status;
+}

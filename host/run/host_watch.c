@@ -1,0 +1,145 @@
+#include "base/arena.h"
+#include "run/host_parts.h"
+
+/* How old the mark may be while there is enough to apply below it: for some
+ * consumer, and for each. Others wait for it, and it waits for what is in
+ * flight. */
+#define MARK_PAUSE_US      (CLOCK_SECOND / 50)
+#define MARK_PAUSE_LONG_US (CLOCK_SECOND / 2)
+
+/* The log names who keeps the mark back after a while, and then this often. */
+#define BLOCKED_PATIENCE_US CLOCK_SECOND
+#define BLOCKED_AGAIN_US    (30 * CLOCK_SECOND)
+
+/* Whether somebody paused, resumed or rebuilt a consumer is looked at so
+ * often. */
+#define REFRESH_US (CLOCK_SECOND / 2)
+
+/* Who keeps the mark back is told when it has lasted for a moment, and again
+ * now and then. */
+static void tell_blocked(struct host *host)
+{
+    const struct log_about about = {.topic = TOPIC_EVENT_STORE};
+    struct mark_detector *detector = &host->detector;
+    int64_t now = clock_monotonic();
+
+    if (detector->repaired)
+        log_write(&host->app->log, LOG_WARN, &about,
+                  "the sequence of positions had a wider CACHE and was set "
+                  "back to CACHE 1");
+    detector->repaired = false;
+    if (detector->blocked[0] == '\0') {
+        host->blocked_since = 0;
+        return;
+    }
+    if (host->blocked_since == 0)
+        host->blocked_since = now;
+    if (now - host->blocked_since < BLOCKED_PATIENCE_US ||
+        (host->blocked_told != 0 &&
+         now - host->blocked_told < BLOCKED_AGAIN_US))
+        return;
+    host->blocked_told = now;
+    log_write(&host->app->log, LOG_WARN, &about, "%s", detector->blocked);
+}
+
+/* While somebody still has a page below the known mark, a newer one is worth a
+ * round trip only now and then. */
+static bool mark_can_wait(const struct host *host)
+{
+    int64_t age = clock_monotonic() - host->marked_at;
+    bool some = false, each = true;
+
+    for (size_t i = 0; host->worked && i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].declared.consumer;
+        bool behind = consumer_is_behind(c, host->mark.mark);
+
+        some |= behind;
+        each &= behind || c->row.state != CONSUMER_RUNNING;
+    }
+    return some && age < (each ? MARK_PAUSE_LONG_US : MARK_PAUSE_US);
+}
+
+enum status host_advance_mark(struct host *host, struct diag *diag)
+{
+    struct application *app = host->app;
+    bool undone;
+    enum status status;
+
+    if (mark_can_wait(host))
+        return STATUS_OK;
+    status = flight_settle(&host->flight, &undone, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = high_water_mark_detect(app->db, app->catalog, TOPIC_EVENT_STORE,
+                                    &host->detector, &host->mark, diag);
+    host->marked_at = clock_monotonic();
+    if (status == STATUS_OK)
+        tell_blocked(host);
+    return status;
+}
+
+bool host_refresh_is_due(struct host *host)
+{
+    int64_t now = clock_monotonic();
+
+    if (now - host->refreshed_at < REFRESH_US)
+        return false;
+    host->refreshed_at = now;
+    return true;
+}
+
+struct states_seen {
+    struct host *host;
+    bool *changed; /* by worker */
+    bool *found;
+};
+
+/* What one worker knows of its consumer's row, against the row. */
+static void state_seen(void *arg, const struct consumer_row *row)
+{
+    struct states_seen *seen = arg;
+
+    for (size_t i = 0; i < seen->host->nworkers; i++) {
+        const struct consumer_row *known = &seen->host->workers[i]
+                                                .declared.consumer.row;
+
+        if (strcmp(known->id, row->id) != 0)
+            continue;
+        seen->found[i] = true;
+        seen->changed[i] = known->state != row->state ||
+                           known->halt_reason != row->halt_reason ||
+                           known->epoch != row->epoch;
+    }
+}
+
+/* One statement for all consumers; only those that somebody changed, or that
+ * stand still, are read. */
+enum status host_refresh_states(struct host *host, struct diag *diag)
+{
+    struct application *app = host->app;
+    struct arena arena = ARENA_EMPTY;
+    struct states_seen seen = {
+        .host = host,
+        .changed = arena_alloc_zero(&arena, host->nworkers + 1),
+        .found = arena_alloc_zero(&arena, host->nworkers + 1),
+    };
+    bool undone;
+    enum status status = flight_settle(&host->flight, &undone, diag);
+
+    if (status == STATUS_OK)
+        status = db_begin(app->db, diag);
+    if (status == STATUS_OK) {
+        status = registry_states(app->db, app->catalog, state_seen, &seen,
+                                 diag);
+        db_rollback(app->db);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+
+        if (!seen.changed[i] && seen.found[i])
+            continue;
+        worker->reload = true;
+    }
+    arena_free(&arena);
+    return status;
+}
