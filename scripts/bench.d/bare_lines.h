@@ -22,6 +22,7 @@ struct stream {
     char id[BARE_KEY_MAX];
     int size;
     int64_t last; /* sequence number */
+    int batch;    /* that has read it; servers */
 };
 
 struct streams {

@@ -1,7 +1,8 @@
 /*
  * mysql_append URL FILE -- appends the bank's NDJSON file: finds the fields by
- * their marks, looks for ids that are there already, counts sequence numbers in
- * memory, 500 events a transaction and an insert.
+ * their marks, looks for ids that are there already, reads where the streams of
+ * the batch end, as other writers may have gone on, 500 events a transaction
+ * and an insert.
  */
 #include "bare_lines.h"
 #include "bare_mysql.h"
@@ -24,24 +25,29 @@ static void check_ids(MYSQL *db, const struct line *lines, int count)
     mysql_free_result(result);
 }
 
-/* Streams of the batch, those whose last number is not known yet. */
+/* Where the streams of the batch end. */
 static void read_ends(MYSQL *db, struct streams *streams,
                       const struct line *lines, int count)
 {
     static struct bare_text sql;
     MYSQL_RES *result;
     MYSQL_ROW row;
+    static int batch;
     int fresh, n = 0;
 
+    batch++;
     sql.size = 0;
     bare_puts(&sql, "SELECT aggregate_id, MAX(sequence_no) FROM EVENT_STORE"
                     " WHERE aggregate_type = ");
     bare_quote(&sql, lines[0].type);
     bare_puts(&sql, " AND aggregate_id IN (");
     for (int i = 0; i < count; i++) {
-        (void)streams_get(streams, lines[i].key, lines[i].hash, &fresh);
-        if (!fresh)
+        struct stream *stream = streams_get(streams, lines[i].key,
+                                            lines[i].hash, &fresh);
+
+        if (stream->batch == batch)
             continue;
+        stream->batch = batch;
         bare_puts(&sql, n++ > 0 ? "," : "");
         bare_quote(&sql, lines[i].key);
     }

@@ -1,7 +1,8 @@
 /*
  * postgres_append URL FILE -- appends the bank's NDJSON file: finds the fields
- * by their marks, looks for ids that are there already, counts sequence numbers
- * in memory, 500 events a transaction.
+ * by their marks, looks for ids that are there already, reads where the streams
+ * of the batch end, as other writers may have gone on, 500 events a
+ * transaction.
  */
 #include "bare_lines.h"
 #include "bare_postgres.h"
@@ -60,21 +61,26 @@ static void check_ids(PGconn *db, struct bare_array *ids)
     PQclear(result);
 }
 
-/* Streams of the batch, those whose last number is not known yet. */
+/* Where the streams of the batch end. */
 static void read_ends(PGconn *db, struct streams *streams,
                       const struct line *lines, int count)
 {
     static struct bare_array keys;
+    static int batch;
     const struct line *unread[BARE_BATCH];
     struct bare_params params = {.count = 0};
     PGresult *result;
     int n = 0, fresh;
 
     bare_array_start(&keys, OID_TEXT);
+    batch++;
     for (int i = 0; i < count; i++) {
-        (void)streams_get(streams, lines[i].key, lines[i].hash, &fresh);
-        if (!fresh)
+        struct stream *stream = streams_get(streams, lines[i].key,
+                                            lines[i].hash, &fresh);
+
+        if (stream->batch == batch)
             continue;
+        stream->batch = batch;
         bare_array_add(&keys, lines[i].key);
         unread[n++] = &lines[i];
     }
