@@ -128,10 +128,18 @@ static enum status take_position(struct consumer *c, struct diag *diag)
     c->replay_through = lock.replay_through;
     c->incomplete = lock.incomplete;
     buffer_clear(&c->swept);
+    /* where it has not moved on, it met its conflicts over the same messages:
+     * they count, also when one of them has cost the connection */
+    if (memcmp(c->before.position, c->stored.position,
+               (size_t)c->stored.partitions * sizeof(*c->stored.position)) != 0)
+        c->conflicts = 0;
     copy_positions(&c->before, &c->stored);
     c->quiet = c->careful = false;
-    c->retries = (struct consumer_retries){.any = lock.undelivered};
-    c->conflicts = 0;
+    c->retries = (struct consumer_retries){
+        .any = lock.undelivered,
+        .singly = c->retries.singly,
+        .conflicts = c->retries.conflicts,
+    };
     return take_holds(c, diag);
 }
 

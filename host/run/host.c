@@ -410,6 +410,23 @@ void host_lose_next_answer(struct host *host)
     host->lose_answer = true;
 }
 
+enum status host_drain(struct host *host, struct host_progress *progress,
+                       struct diag *diag)
+{
+    int tries = 0;
+    enum status status;
+
+    do {
+        status = host_step(host, progress, diag);
+        if (status == STATUS_OK)
+            tries = 0;
+        else if ((status == STATUS_CONFLICT || status == STATUS_LOST) &&
+                 ++tries < RUN_TRIES)
+            status = recover(host, status, diag);
+    } while (status == STATUS_OK && !progress->idle);
+    return status;
+}
+
 void host_forget_last_batch(struct host *host)
 {
     for (size_t i = 0; i < host->nworkers; i++)

@@ -40,6 +40,12 @@ enum status host_run_until_idle(struct host *host,
                                 host_progress_fn fn, void *arg,
                                 struct diag *diag) MUST_CHECK;
 
+/** Testing kit: rounds until nothing is left. Conflicts and lost connections
+ * are absorbed as in host_run_until_idle; other trouble of the database ends
+ * it. */
+enum status host_drain(struct host *host, struct host_progress *progress,
+                       struct diag *diag) MUST_CHECK;
+
 /** The trouble of the first consumer that stands still, OK when there is
  * none: a row of its that nobody can read, a table that is gone. It is tried
  * again twice a second. */

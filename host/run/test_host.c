@@ -82,9 +82,7 @@ enum status test_host_run(struct test_host *host,
     if (status != STATUS_OK)
         return status;
     host_retry_stuck(host->host);
-    do {
-        status = host_step(host->host, progress, diag);
-    } while (status == STATUS_OK && !progress->idle);
+    status = host_drain(host->host, progress, diag);
     return status == STATUS_OK ? host_stuck(host->host, diag) : status;
 }
 

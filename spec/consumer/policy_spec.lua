@@ -328,3 +328,29 @@ dialect.each(function(database)
     end)
   end)
 end)
+
+-- SQLite has one writer, so that no message alone can be in another one's way.
+dialect.servers(function(database)
+  describe("a message that conflicts with another transaction each time", function()
+    local rig
+
+    after_each(function() rig:close() end)
+
+    it("counts as failed after ten runs alone, and its neighbours are applied once", function()
+      rig = kit.new { database = database, files = FILES, handlers = handlers(RETRY, "") }
+      rig:trigger { name = "in_the_way", on = "ledger", at = "BEFORE INSERT", only = "NEW.position = 2",
+        conflicts = "somebody is in the way" }
+      rig:append_all(STREAM)
+      rig:run()
+      assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING" }, rig:waiting())
+      local row = rig:undelivered()[1]
+      assert.equal(1, row.failures)
+      assert.matches("^conflict: 10 times in a row: .*somebody is in the way", row.reason)
+      assert.same({ "A:1", "C:3", "A:5" }, rig:ledger())
+      rig:drop_trigger "in_the_way"
+      rig.host:advance "11s"
+      rig:run()
+      assert.same({ "A:1", "C:3", "A:5", "B:2", "B:4", "B:6" }, rig:ledger())
+    end)
+  end)
+end)

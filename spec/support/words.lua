@@ -4,7 +4,8 @@ local words = { sqlite = {}, postgres = {}, mysql = {} }
 local sqlite, postgres, mysql = words.sqlite, words.postgres, words.mysql
 
 -- Triggers -- trigger { name, on = TABLE, at = "AFTER UPDATE", only = CONDITION,
--- body = STATEMENT } or, instead of the body, fails = TEXT. The statements that
+-- body = STATEMENT } or, instead of the body, fails = TEXT, or conflicts = TEXT: as
+-- if another transaction were in the way (servers only). The statements that
 -- make it; NEW and OLD are the row in the condition and the body.
 -- drop_trigger(name, TABLE) gives the statement that removes it.
 
@@ -19,7 +20,8 @@ function sqlite.drop_trigger(_, name)
 end
 
 function postgres.trigger(_, wanted)
-  local body = wanted.body or ("RAISE EXCEPTION '%s'"):format(wanted.fails)
+  local body = wanted.body or ("RAISE EXCEPTION '%s'%s"):format(wanted.fails or wanted.conflicts,
+    wanted.conflicts and " USING ERRCODE = 'serialization_failure'" or "")
   return {
     ("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN %s; RETURN NEW; END $body$"):format(
       wanted.name, body),
@@ -33,7 +35,9 @@ function postgres.drop_trigger(_, name)
 end
 
 function mysql.trigger(_, wanted)
-  local body = wanted.body or ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '%s'"):format(wanted.fails)
+  local body = wanted.body or wanted.conflicts
+    and ("SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = '%s'"):format(wanted.conflicts)
+    or ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '%s'"):format(wanted.fails)
   return { ("CREATE TRIGGER %s %s ON %s FOR EACH ROW BEGIN IF %s THEN %s; END IF; END"):format(wanted.name, wanted.at,
     wanted.on, wanted.only or "TRUE", body) }
 end
