@@ -31,9 +31,13 @@
 /* Over empty stretches a checkpoint is saved no more often than this. */
 #define SAVE_EVERY_US (60 * CLOCK_SECOND)
 
+/* More than any clock_offset, so that no interval begins below zero. */
+#define TIME_ORIGIN_US (200 * INT64_C(365) * 24 * 3600 * CLOCK_SECOND)
+
 int64_t consumer_time(const struct consumer_env *env)
 {
-    return clock_monotonic() + (env->clock != NULL ? env->clock->offset_us : 0);
+    return TIME_ORIGIN_US + clock_monotonic() +
+           (env->clock != NULL ? env->clock->offset_us : 0);
 }
 
 void consumer_init(struct consumer *c, const struct consumer_env *env,

@@ -34,7 +34,7 @@ int64_t retry_policy_delay(const struct retry_policy *policy, int failures,
     double delay = (double)policy->delay_us;
     double place = (double)(random >> 11) / (double)(UINT64_C(1) << 53);
 
-    for (int i = 1; i < failures && delay < longest; i++)
+    for (int i = 1; i < failures && delay > 0 && delay < longest; i++)
         delay *= policy->factor;
     if (delay > longest)
         delay = longest;

@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "consumer/message_copy.h"
 
+#include <limits.h>
+
 static const char *const status_words[] = {
     [UNDELIVERED_FAILED] = "FAILED",
     [UNDELIVERED_WAITING] = "WAITING",
@@ -281,6 +283,14 @@ static void copy_take(struct text copy, struct arena *arena,
     row->message = (struct message){.type = TEXT_LITERAL("a message")};
 }
 
+/* Whoever changes rows by hand may write any number. */
+static int failures_take(int64_t stored)
+{
+    if (stored < 0)
+        return 0;
+    return stored < INT_MAX ? (int)stored : INT_MAX - 1;
+}
+
 static enum status row_take(struct db_rows *rows, struct arena *arena,
                             struct undelivered_row *row, struct diag *diag)
 {
@@ -300,7 +310,7 @@ static enum status row_take(struct db_rows *rows, struct arena *arena,
         return diag_set(diag, STATUS_PERMANENT,
                         "undelivered message %s has an unknown status",
                         row->id);
-    row->failure_count = (int)db_get_int64(rows, 5);
+    row->failure_count = failures_take(db_get_int64(rows, 5));
     row->unresolved = db_get_bool(rows, 6);
     if (row->has_copy)
         copy_take(copy, arena, row);

@@ -71,6 +71,15 @@ dialect.each(function(database)
       assert.equal(2, rig:undelivered()[1].failures)
     end)
 
+    it("tries a message at its time also by a clock that is long behind", function()
+      rig = kit.new { database = database, files = FILES, handlers = handlers(RETRY), clock_offset = "-36500d" }
+      rig:append_all(STREAM)
+      rig:run()
+      rig.host:advance "11s"
+      rig:run()
+      assert.equal(2, rig:undelivered()[1].failures)
+    end)
+
     it("makes each delay longer by the factor, up to max_delay", function()
       start 'retry = { attempts = 9, delay = "10s", factor = 3, max_delay = "20s", jitter = 0 }'
       rig.host:advance "11s"
@@ -82,6 +91,20 @@ dialect.each(function(database)
       rig.host:advance "3s"
       rig:run()
       assert.equal(3, rig:undelivered()[1].failures)
+    end)
+
+    it("counts on from any number of failures that somebody wrote by hand", function()
+      for _, count in ipairs { "2147483647", "-7" } do
+        start(RETRY)
+        rig:query("UPDATE CONSUMER_UNDELIVERED_MESSAGES SET failure_count = " .. count .. " WHERE status = 'FAILED'")
+        rig.host:advance "11s"
+        rig:run()
+        local failures = tonumber(rig:undelivered()[1].failures)
+        assert.equal(count == "-7" and 1 or 2147483647, failures)
+        if count == "-7" then break end
+        assert.equal("HALTED APPLY_ERROR", rig:state "notes")
+        rig:close()
+      end
     end)
 
     it("passes the attempt to the handler and keeps the last reason", function()
