@@ -182,8 +182,9 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
         }
         if (status != STATUS_OK)
             return diag_set(diag, status, "%s", failure.reason);
-        /* a key function may make many of one: the transaction stays short */
-        if (c->nunits >= UNITS_PER_MESSAGE * c->limit) {
+        /* a key function may make many of one, or take its time: the
+         * transaction stays short */
+        if (c->nunits >= UNITS_PER_MESSAGE * c->limit || apply_is_long(c)) {
             *through = m->position;
             return STATUS_OK;
         }
@@ -209,6 +210,26 @@ static enum status forget_skips(struct consumer *c, const struct poll *poll,
                         lowest, diag);
 }
 
+/* What of a page was told before its units ran: of a message that ends it
+ * because its keys cannot be told. */
+struct page_end {
+    size_t units, entries, skipping;
+};
+
+/* The page took so long that it ends before some of its units: what was told
+ * of its end is met again. */
+static void end_early(struct consumer *c, const struct page_end *end,
+                      int64_t *through)
+{
+    c->nentries -= end->entries;
+    for (size_t i = 0; i < c->nentries; i++)
+        c->entries[i] = c->entries[i + end->entries];
+    c->nskipping -= end->skipping;
+    for (size_t i = 0; i < c->nskipping; i++)
+        c->skipping[i] = c->skipping[i + end->skipping];
+    *through = c->units[c->nunits - 1].message->position;
+}
+
 /* Everything of the page but begin and the end of the transaction. `looked`
  * is NULL when it passes without a look. */
 static enum status page_run(struct consumer *c, const struct poll *poll,
@@ -226,8 +247,10 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
         .fails = page_unit_fails,
         .waits = page_unit_waits,
     };
+    struct page_end end = {0};
     enum status status = STATUS_OK;
 
+    c->began = clock_monotonic();
     c->nunits = c->nentries = c->nskipping = 0;
     undelivered_keys_clear(&c->newly);
     *repeat = false;
@@ -243,10 +266,17 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
         status = page_units(c, poll, lock, through, diag);
     if (status == STATUS_OK && looked == NULL)
         status = flight_pass(c, poll, *through, diag);
+    end = (struct page_end){c->nunits, c->nentries, c->nskipping};
     if (status == STATUS_OK)
         status = apply_units(c, &run, repeat, diag);
     if (status != STATUS_OK || *repeat)
         return status;
+    if (c->nunits < end.units) {
+        *repeat = looked == NULL; /* it has said already how far it comes */
+        if (*repeat)
+            return STATUS_OK;
+        end_early(c, &end, through);
+    }
 
     status = apply_record(c, false, diag);
     if (status == STATUS_OK && lock->skipped)

@@ -37,7 +37,8 @@ enum status apply_begin(struct consumer *consumer, bool *run,
  * key is held (in consumer->newly, or in `held`) is passed to `waits`; a
  * failed one to `fails`, which says how its key is held from then on; an
  * applied one to `done`. *repeat asks for a rollback and a repetition with
- * `careful`.
+ * `careful`. When the batch has run for too long, the units of the messages
+ * that are left are taken off consumer->units.
  */
 struct apply_run {
     bool careful;
@@ -53,6 +54,10 @@ struct apply_run {
 };
 enum status apply_units(struct consumer *consumer, const struct apply_run *run,
                         bool *repeat, struct diag *diag) MUST_CHECK;
+
+/** Whether the batch, which began at consumer->began, has run so long that it
+ * ends behind the message in hand: others wait for what it has locked. */
+bool apply_is_long(const struct consumer *consumer);
 
 /** Sends what is queued, within the time of a handler call unless it went out
  * unit by unit, and commits. */

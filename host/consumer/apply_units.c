@@ -55,6 +55,7 @@ void apply_log_failure(const struct consumer *c, const struct message *message,
 static void tell_entry(const struct consumer *c,
                        const struct undelivered_entry *e)
 {
+    int64_t wait = e->next_retry_at - clock_now(c->env->clock);
     enum log_level level = LOG_ERROR;
     char follows[96];
 
@@ -64,8 +65,7 @@ static void tell_entry(const struct consumer *c,
         snprintf(follows, sizeof(follows),
                  "attempt %d of %d, the next one in %.3f s", e->failure_count,
                  c->policy.retry.attempts,
-                 (double)(e->next_retry_at - clock_now(c->env->clock)) /
-                     (double)CLOCK_SECOND);
+                 wait > 0 ? (double)wait / (double)CLOCK_SECOND : 0);
         break;
     case UNDELIVERED_HALTED:
         snprintf(follows, sizeof(follows), "it halts the consumer (attempt %d)",
@@ -194,6 +194,24 @@ static bool one_more_conflict(int *count, bool alone)
 
 /* --- units: all at once, or one by one ------------------------------------ */
 
+/* A batch that has run so long takes no further message. */
+#define LONGEST_US CLOCK_SECOND
+
+bool apply_is_long(const struct consumer *c)
+{
+    return clock_monotonic() - c->began >= LONGEST_US;
+}
+
+/* True when the batch ends before the unit, the first one of its message. */
+static bool ends_before(struct consumer *c, size_t unit)
+{
+    if (unit == 0 || c->units[unit].message == c->units[unit - 1].message ||
+        !apply_is_long(c))
+        return false;
+    c->nunits = unit;
+    return true;
+}
+
 /* Why a refused statement (by its tag) or commit (tag -1) fails a unit. */
 static void refused_because(struct consumer *c, int64_t tag,
                             const struct diag *diag, struct failure *failure)
@@ -258,6 +276,8 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
     for (size_t i = 0; status == STATUS_OK && i < c->nunits; i++) {
         enum apply_verdict verdict = APPLY_DONE;
 
+        if (ends_before(c, i))
+            break;
         if (unit_waits(c, run, i))
             continue;
         status = ops->apply(self, c->env->db, i, &verdict, &failure, diag);
@@ -405,6 +425,8 @@ enum status apply_units(struct consumer *c, const struct apply_run *run,
         enum apply_verdict verdict;
         struct failure failure;
 
+        if (ends_before(c, i))
+            break;
         if (unit_waits(c, run, i))
             continue;
         if (run->refused != NULL) {

@@ -97,6 +97,7 @@ struct consumer {
 
     struct consumer_retries retries;
     int conflicts; /* in a row, of the page in hand */
+    int64_t began; /* the batch in hand: when its first handler was called */
 
     int64_t applied; /* since the opening: messages passed, and retried well */
     int64_t retried; /* position of the last one without keys among these */

@@ -121,6 +121,16 @@ static void unit_waits(struct consumer *c, void *arg, size_t unit,
     attempt->done++;
 }
 
+/* A row that cannot be tried fails in its turn, not before an earlier one of
+ * its key. */
+static bool is_behind(const struct consumer *c, struct text key)
+{
+    for (size_t i = 0; i < c->nunits; i++)
+        if (text_equal(c->units[i].key, key))
+            return true;
+    return false;
+}
+
 /* Turns rows into units; a row without a copy has none and is done. */
 static enum status rows_to_units(struct consumer *c, struct batch *batch,
                                  struct diag *diag)
@@ -137,8 +147,14 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
         if (!row->has_copy)
             continue;
         if (row->damage != NULL) {
-            enum key_hold hold = row_fails(c, attempt, row->damage);
+            enum key_hold hold;
 
+            if (is_behind(c, row->key)) { /* the batch ends before it */
+                batch->count = i;
+                batch->whole = false;
+                break;
+            }
+            hold = row_fails(c, attempt, row->damage);
             if (hold != KEY_FREE)
                 undelivered_keys_hold(&c->newly, row->key, hold);
             continue;
@@ -153,6 +169,10 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
             (void)row_fails(c, attempt, &failure);
         else if (status != STATUS_OK)
             return diag_set(diag, status, "%s", failure.reason);
+        if (apply_is_long(c)) { /* the rows behind it stay due */
+            batch->whole = batch->whole && i + 1 == batch->count;
+            batch->count = i + 1;
+        }
     }
     return STATUS_OK;
 }
@@ -207,9 +227,11 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     };
     const struct consumer_env *env = c->env;
     size_t limit = c->retries.singly > 0 ? 1 : env->batch;
+    size_t units;
     enum status status;
 
     *repeat = false;
+    c->began = clock_monotonic();
     batch->count = 0;
     c->retries.any = lock->undelivered;
     c->retries.next_at = INT64_MAX;
@@ -229,8 +251,10 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     batch->attempts = arena_alloc(&c->arena,
                                   batch->count * sizeof(*batch->attempts));
     status = rows_to_units(c, batch, diag);
+    units = c->nunits;
     if (status == STATUS_OK)
         status = apply_units(c, &run, repeat, diag);
+    batch->whole = batch->whole && c->nunits == units;
     if (status == STATUS_OK && !*repeat)
         status = settle_rows(c, batch, diag);
     return status;

@@ -76,6 +76,62 @@ dialect.each(function(database)
       assert.is_true(largest <= 400)
     end)
 
+    it("ends within a second when its handlers run into their limit, at its first attempt and at a retry", function()
+      start({ limits = { time = "300ms" } }, [[
+        return moontide.projection "notes" {
+          retry = { attempts = 3, delay = "1m", jitter = 0 },
+          on = { ["spec.Slow"] = function() while true do end end, ["spec.Fast"] = function() end } }]])
+      append(7, "spec.Slow")
+      local function attempts()
+        local list = {}
+        for i, row in ipairs(rig:undelivered()) do list[i] = row.failures end
+        return list
+      end
+      rig:run()
+      assert.same({ 1, 1, 1, 1, 1, 1, 1 }, attempts())
+      assert.is_true(#sizes() > 1)
+      for _, size in ipairs(sizes()) do assert.is_true(size <= 4, size .. " messages of 300 ms in one batch") end
+      rig:query "DELETE FROM moves"
+      rig:trigger { name = "note_tries", at = "AFTER UPDATE", on = "CONSUMER_UNDELIVERED_MESSAGES",
+        body = "INSERT INTO moves (position) VALUES (NEW.message_position)" }
+      rig.host:advance "2m"
+      rig:append("other", "spec.Fast", {}) -- its page comes between the first batch of retries and the next
+      rig:run()
+      local first = 0
+      for i, row in ipairs(rig:query "SELECT position FROM moves ORDER BY n") do
+        if tonumber(row.position) == 8 then first = i - 1 end
+      end
+      assert.is_true(first >= 1 and first <= 4, first .. " messages of 300 ms in one batch of retries")
+      assert.same({ 2, 2, 2, 2, 2, 2, 2 }, attempts())
+    end)
+
+    it("ends behind a message that took long, and what could not be told behind it is met again", function()
+      start({ limits = { time = "2s" } }, [[
+        return moontide.projection "notes" {
+          retry = { attempts = 1 }, on_error = "dead_letter",
+          key = function(event)
+            if not event.payload.key then error "no key" end
+            return event.payload.key
+          end,
+          on = { ["spec.Put"] = function(state, event)
+            if event.payload.slow then while true do end end
+            state.n = event.position
+          end } }]])
+      rig:append_all {
+        { "a", "spec.Put", { key = "a", slow = true } }, { "b", "spec.Put", { key = "b" } },
+        { "c", "spec.Put", {} }, { "d", "spec.Put", { key = "d" } },
+      }
+      rig:run()
+      local told = {}
+      for i, row in ipairs(rig:query [[SELECT message_position AS position, count(*) AS n
+          FROM CONSUMER_UNDELIVERED_MESSAGES GROUP BY message_position ORDER BY message_position]]) do
+        told[i] = row.position .. (tonumber(row.n) == 1 and " once" or " in each partition")
+      end
+      assert.same({ "1 once", "3 in each partition" }, told)
+      local models = rig:query "SELECT read_model_id AS id FROM notes ORDER BY read_model_id"
+      assert.equal("b d", models[1].id .. " " .. models[2].id)
+    end)
+
     it("ends where its payloads are large, whatever `batch` says", function()
       start({ batch = 1000, limits = { payload = "4MiB" } }, FAST)
       append(30, "spec.Fast", { text = ("x"):rep(2 * 1024 * 1024) })

@@ -405,6 +405,20 @@ dialect.each(function(database)
       end) end
     end
 
+    it("because its copy was damaged fails in its turn, behind an earlier one of its key", function()
+      rig = kit.new { database = database, files = FILES, handlers = handlers 'error "no"' }
+      rig:append_all {
+        { "A", "spec.Put", { bad = true } }, { "B", "spec.Put", {} }, { "A", "spec.Put", {} }, { "A", "spec.Put", {} },
+      }
+      rig:run()
+      rig:query "UPDATE CONSUMER_UNDELIVERED_MESSAGES SET message_copy = '{\"position\":' WHERE message_position = 3"
+      rig:script(handlers "")
+      rig:reopen()
+      rig:run()
+      assert.same({ "B:2", "A:1" }, rig:ledger "notes")
+      assert.same({ "3 A HALTED", "4 A WAITING" }, rig:waiting "notes")
+    end)
+
     it("because its copy was damaged fails alone, and its key waits", function()
       rig = kit.new { database = database, files = FILES, handlers = handlers 'error "no"' }
       rig:append_all {
