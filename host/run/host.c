@@ -420,8 +420,7 @@ enum status host_drain(struct host *host, struct host_progress *progress,
         status = host_step(host, progress, diag);
         if (status == STATUS_OK)
             tries = 0;
-        else if ((status == STATUS_CONFLICT || status == STATUS_LOST) &&
-                 ++tries < RUN_TRIES)
+        else if (status == STATUS_LOST && ++tries < RUN_TRIES)
             status = recover(host, status, diag);
     } while (status == STATUS_OK && !progress->idle);
     return status;

@@ -40,9 +40,8 @@ enum status host_run_until_idle(struct host *host,
                                 host_progress_fn fn, void *arg,
                                 struct diag *diag) MUST_CHECK;
 
-/** Testing kit: rounds until nothing is left. Conflicts and lost connections
- * are absorbed as in host_run_until_idle; other trouble of the database ends
- * it. */
+/** Testing kit: rounds until nothing is left. A lost connection is made
+ * again; other trouble of the database ends it, a conflict, too. */
 enum status host_drain(struct host *host, struct host_progress *progress,
                        struct diag *diag) MUST_CHECK;
 

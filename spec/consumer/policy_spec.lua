@@ -364,7 +364,9 @@ dialect.servers(function(database)
       rig:trigger { name = "in_the_way", on = "ledger", at = "BEFORE INSERT", only = "NEW.position = 2",
         conflicts = "somebody is in the way" }
       rig:append_all(STREAM)
-      rig:run()
+      local met = 0
+      while not pcall(rig.run, rig) do met = met + 1 end
+      assert.equal(3 + 9, met) -- the page three times, then the message alone, until it is no conflict any more
       assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING" }, rig:waiting())
       local row = rig:undelivered()[1]
       assert.equal(1, row.failures)
