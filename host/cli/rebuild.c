@@ -16,7 +16,11 @@ static void print_sentence(struct buffer *out,
                            const struct rebuild_report *report)
 {
     buffer_printf(out, "projection '%s' ", order->consumer);
-    if (order->key != NULL)
+    if (order->key != NULL && report->applied == 0)
+        buffer_printf(out,
+                      "has no message of the key '%s', and so no read model\n",
+                      order->key);
+    else if (order->key != NULL)
         buffer_printf(out, "has made '%s' anew from %" PRId64 " %s", order->key,
                       report->applied,
                       report->applied == 1 ? "message" : "messages");
@@ -104,6 +108,8 @@ enum status cli_rebuild(struct cli *cli, struct diag *diag)
     struct rebuild_report report;
     enum status status;
 
+    if (order.key != NULL && order.key[0] == '\0')
+        return diag_set(diag, STATUS_USAGE, "--key: a key is not empty");
     if (order.cancel && (order.key != NULL || wait || order.restart))
         return diag_set(diag, STATUS_USAGE, "--cancel goes with no other");
     if (order.key != NULL && (wait || order.restart))

@@ -183,6 +183,29 @@ static enum status clear(struct consumer *c, enum sql_statement statement,
                     2, DB_ANY_ROWS, -1, diag);
 }
 
+/* A new epoch lies above that of every read model there is, also of those that
+ * are left from a consumer of that name that was unsubscribed. */
+static enum status next_epoch(struct consumer *c, int64_t known, int64_t *epoch,
+                              struct diag *diag)
+{
+    const struct db_value params[] = {db_string(c->name.name)};
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(
+        c->env->db, catalog_sql(c->env->catalog, SQL_EPOCHS_HIGHEST), params, 1,
+        &rows, diag);
+
+    *epoch = known + 1;
+    if (status != STATUS_OK)
+        return status;
+    status = db_next(rows, &more, diag);
+    if (status == STATUS_OK && more && !db_is_null(rows, 0) &&
+        db_get_int64(rows, 0) >= *epoch)
+        *epoch = db_get_int64(rows, 0) + 1;
+    db_rows_close(rows);
+    return status;
+}
+
 static enum status reset_all(struct consumer *c,
                              const struct checkpoints *stored,
                              const struct checkpoint_lock *lock,
@@ -190,9 +213,11 @@ static enum status reset_all(struct consumer *c,
 {
     const struct consumer_env *env = c->env;
     int64_t end = end_of_replay(stored, lock);
-    int64_t epoch = lock->epoch + 1;
-    enum status status;
+    int64_t epoch;
+    enum status status = next_epoch(c, lock->epoch, &epoch, diag);
 
+    if (status != STATUS_OK)
+        return status;
     result->changed = true;
     result->epoch = epoch;
     result->replay_through = end;

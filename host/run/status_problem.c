@@ -48,7 +48,8 @@ static void halted_problem(const struct status_consumer *consumer,
     clock_format(consumer->state_since, since);
     buffer_printf(sentence, "%s '%s' is halted since %s (%s)", consumer->type,
                   consumer->name, since, consumer->halt_reason);
-    if (consumer->failure.position > 0) {
+    if (is_halted_with(consumer, HALT_APPLY_ERROR) &&
+        consumer->failure.position > 0) {
         buffer_printf(sentence, " by the message at position %" PRId64,
                       consumer->failure.position);
         if (consumer->failure.key[0] != '\0')
@@ -351,8 +352,9 @@ static void consumer_problem(const struct status_report *report,
     default:
         buffer_printf(sentence,
                       "%s '%s' is known to the database, but no script "
-                      "declares it: nobody runs it",
-                      consumer->type, consumer->name);
+                      "declares it: nobody runs it; `moontide unsubscribe %s` "
+                      "forgets how far it has read",
+                      consumer->type, consumer->name, consumer->name);
     }
 }
 

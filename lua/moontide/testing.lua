@@ -245,9 +245,24 @@ local function answer(text)
   return copy(moontide.json.decode(text))
 end
 
+-- Options are taken by their names; another one is a slip of the pen.
+local function check_words(options, known, what)
+  for key in pairs(options) do
+    local found = false
+    for _, word in ipairs(known) do found = found or key == word end
+    if not found then
+      error(("%s: unknown word %s; known are %s"):format(what, tostring(key), table.concat(known, ", ")), 4)
+    end
+  end
+  return options
+end
+
+local FILTER = { "consumer", "type", "key", "error", "status", "older_than", "newer_than", "id", "position", "all" }
+
 -- A filter of dead letters as the core takes it: ages as text.
 local function filter_of(filter)
   if type(filter) ~= "table" then error("dead letters are named by a table, such as { consumer = NAME }", 3) end
+  check_words(filter, FILTER, "dead letters")
   local flat = copy(filter)
   for _, name in ipairs { "older_than", "newer_than" } do
     if type(flat[name]) == "number" then flat[name] = ("%.6fs"):format(flat[name]) end
@@ -263,18 +278,18 @@ end
 
 --- resume(consumer[, { past, every_key, accept }])
 function Host:resume(consumer, options)
-  return answer(self.core:resume(consumer, options or {}))
+  return answer(self.core:resume(consumer, check_words(options or {}, { "past", "every_key", "accept" }, "resume")))
 end
 
 --- rebuild(consumer[, { key, cancel, restart }]): resets its progress, or makes one read
 -- model anew; the next run replays.
 function Host:rebuild(consumer, options)
-  return answer(self.core:rebuild(consumer, options or {}))
+  return answer(self.core:rebuild(consumer, check_words(options or {}, { "key", "cancel", "restart" }, "rebuild")))
 end
 
 --- unsubscribe(consumer[, { source, force }])
 function Host:unsubscribe(consumer, options)
-  return answer(self.core:unsubscribe(consumer, options or {}))
+  return answer(self.core:unsubscribe(consumer, check_words(options or {}, { "source", "force" }, "unsubscribe")))
 end
 
 --- dead_letters([filter]): the messages that could not be applied, each with

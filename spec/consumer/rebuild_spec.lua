@@ -218,6 +218,19 @@ dialect.each(function(database)
       assert.same({ A = 4, B = 2, D = 5 }, totals())
     end)
 
+    it("counts above what a consumer of its name has left that was unsubscribed", function()
+      start(sums(ADD))
+      rig.host:rebuild "sums"
+      rig:run()
+      rig.host:unsubscribe("sums", { force = true })
+      rig:restart()
+      rig:run() -- everything once more, onto what is there
+      assert.same({ A = 8, B = 4, D = 10 }, totals())
+      assert.equal(2, rig.host:rebuild("sums").epoch)
+      rig:run()
+      assert.same({ A = 4, B = 2, D = 5 }, totals())
+    end)
+
     it("deletes more than one batch of what is left", function()
       rig = kit.new { database = database, handlers = sums(ADD) }
       local list = {}

@@ -99,7 +99,7 @@ static void a_missing_default_file_means_defaults(void **state)
     assert_string_equal(settings.scripts, "handlers");
     assert_int_equal(settings.partitions, 16);
     assert_int_equal(settings.workers, 1);
-    assert_int_equal(settings.batch, 500);
+    assert_int_equal(settings.batch, 5000);
     assert_int_equal(settings.poll_min_us, 5000);
     assert_int_equal(settings.poll_max_us, 500000);
     assert_int_equal(settings.limit_time_us, 5 * CLOCK_SECOND);
