@@ -50,7 +50,7 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
         if (first == NULL || c->retries.next_at < first->retries.next_at)
             first = c;
     }
-    if (waiting == 0)
+    if (first == NULL)
         return STATUS_OK;
     return diag_set(
         diag, STATUS_BUSY,
