@@ -277,13 +277,14 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
         .letters = letters,
         .scratch = ARENA_EMPTY,
     };
+    struct db_sql sql = *catalog_sql(catalog, SQL_LETTERS_READ);
     struct db_rows *rows;
     bool more = false;
     enum status status;
 
     *letters = (struct letters){.items = NULL};
-    status = db_query(db, catalog_sql(catalog, SQL_LETTERS_READ), params, 5,
-                      &rows, diag);
+    sql.large = true; /* each row may have the copy of a payload */
+    status = db_query(db, &sql, params, 5, &rows, diag);
     if (status != STATUS_OK)
         return status;
     while ((status = db_next(rows, &more, diag)) == STATUS_OK && more)

@@ -328,6 +328,7 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
     const struct db_value params[] = {db_string(consumer_id), db_string(source),
                                       db_timestamp(now_us),
                                       db_integer((int64_t)limit)};
+    struct db_sql sql = *catalog_sql(catalog, SQL_UNDELIVERED_DUE);
     struct undelivered_row *list = arena_alloc(
         arena, limit * sizeof(struct undelivered_row));
     struct db_rows *rows;
@@ -337,8 +338,8 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
 
     *count = 0;
     *rows_out = list;
-    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_DUE), params, 4,
-                      &rows, diag);
+    sql.large = true; /* each row has the copy of a payload */
+    status = db_query(db, &sql, params, 4, &rows, diag);
     if (status != STATUS_OK)
         return status;
     while (*count < limit && bytes < byte_limit &&
