@@ -1,14 +1,29 @@
 -- A topic's mark and start, and its end: the last position handed out.
--- last_value counts only if is_called.
+-- The end is asked for by a function that locks the sequence's page: while
+-- nextval writes its log, up to 32 positions that nobody has drawn stand in
+-- last_value for a moment, and a plain read may see them. Before the first
+-- draw, which the function gives as NULL, it is the position before the start.
 -- ?1 topic
 SELECT m.high_water_mark, m.topic_start,
        CASE m.topic_name
        WHEN 'event-store' THEN
-           (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
-              FROM ${event_store_global_position_table})
+           coalesce(
+               pg_sequence_last_value('${event_store_global_position_table}'),
+               (SELECT s.last_value - 1
+                  FROM ${event_store_global_position_table} AS s
+                 WHERE NOT s.is_called
+                   AND pg_sequence_last_value(
+                           '${event_store_global_position_table}') IS NULL),
+               pg_sequence_last_value('${event_store_global_position_table}'))
        WHEN 'event-capture' THEN
-           (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
-              FROM ${event_capture_global_position_table})
+           coalesce(
+               pg_sequence_last_value('${event_capture_global_position_table}'),
+               (SELECT s.last_value - 1
+                  FROM ${event_capture_global_position_table} AS s
+                 WHERE NOT s.is_called
+                   AND pg_sequence_last_value(
+                           '${event_capture_global_position_table}') IS NULL),
+               pg_sequence_last_value('${event_capture_global_position_table}'))
        END
   FROM ${high_water_mark_store_table} AS m
  WHERE m.topic_name = ?1::text

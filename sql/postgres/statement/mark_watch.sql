@@ -1,5 +1,5 @@
 -- What the detector needs to know of a topic. The end is the last position
--- handed out; last_value counts only if is_called.
+-- handed out, read as mark_read.sql says.
 -- not for: sqlite mysql
 -- ?1 topic
 -- Gives: mark, start, end, pending end, pending horizon, lowest transaction id
@@ -10,11 +10,23 @@
 SELECT m.high_water_mark, m.topic_start,
        CASE m.topic_name
        WHEN 'event-store' THEN
-           (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
-              FROM ${event_store_global_position_table})
+           coalesce(
+               pg_sequence_last_value('${event_store_global_position_table}'),
+               (SELECT s.last_value - 1
+                  FROM ${event_store_global_position_table} AS s
+                 WHERE NOT s.is_called
+                   AND pg_sequence_last_value(
+                           '${event_store_global_position_table}') IS NULL),
+               pg_sequence_last_value('${event_store_global_position_table}'))
        WHEN 'event-capture' THEN
-           (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
-              FROM ${event_capture_global_position_table})
+           coalesce(
+               pg_sequence_last_value('${event_capture_global_position_table}'),
+               (SELECT s.last_value - 1
+                  FROM ${event_capture_global_position_table} AS s
+                 WHERE NOT s.is_called
+                   AND pg_sequence_last_value(
+                           '${event_capture_global_position_table}') IS NULL),
+               pg_sequence_last_value('${event_capture_global_position_table}'))
        END,
        m.pending_end, m.pending_horizon,
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,

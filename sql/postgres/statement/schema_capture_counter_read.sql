@@ -1,3 +1,9 @@
--- The last position handed out in the capture topic.
-SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END
-  FROM ${event_capture_global_position_table}
+-- The last position handed out in the capture topic, read as mark_read.sql says.
+SELECT coalesce(
+           pg_sequence_last_value('${event_capture_global_position_table}'),
+           (SELECT s.last_value - 1
+              FROM ${event_capture_global_position_table} AS s
+             WHERE NOT s.is_called
+               AND pg_sequence_last_value(
+                       '${event_capture_global_position_table}') IS NULL),
+           pg_sequence_last_value('${event_capture_global_position_table}'))
