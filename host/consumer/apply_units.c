@@ -262,6 +262,22 @@ static int64_t replay_epoch(const struct consumer *c)
     return c->replay_through != CHECKPOINT_NONE ? c->row.epoch : 0;
 }
 
+/* What is loaded for a batch is the host's own: when the database refuses
+ * that, a table is gone or changed, and no message is to blame. */
+static enum status begin(struct consumer *c, const struct unit *units,
+                         size_t count, struct diag *diag)
+{
+    enum status status = c->applier.ops->begin(
+        c->applier.self, c->env->db, units, count, replay_epoch(c), diag);
+    struct diag refused;
+
+    if (status != STATUS_PERMANENT)
+        return status;
+    refused = *diag;
+    return diag_set(diag, STATUS_CONFIG, "its read models cannot be read: %s",
+                    refused.message);
+}
+
 /* The batch as a whole: one load, one write. Undoes nothing itself. */
 static enum status run_together(struct consumer *c, const struct apply_run *run,
                                 bool *repeat, struct diag *diag)
@@ -271,8 +287,7 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
     struct failure failure;
     enum status status;
 
-    status = ops->begin(self, c->env->db, c->units, c->nunits, replay_epoch(c),
-                        diag);
+    status = begin(c, c->units, c->nunits, diag);
     for (size_t i = 0; status == STATUS_OK && i < c->nunits; i++) {
         enum apply_verdict verdict = APPLY_DONE;
 
@@ -343,7 +358,7 @@ static enum status run_alone(struct consumer *c, size_t unit,
     status = db_savepoint(db, diag);
     if (status != STATUS_OK)
         return status;
-    status = ops->begin(self, db, &c->units[unit], 1, replay_epoch(c), diag);
+    status = begin(c, &c->units[unit], 1, diag);
     if (status == STATUS_OK)
         status = ops->apply(self, db, 0, verdict, failure, diag);
     told = status == STATUS_OK && *verdict != APPLY_DONE;

@@ -434,5 +434,21 @@ dialect.each(function(database)
       assert.same({ "1 A HALTED", "3 A WAITING" }, rig:waiting "notes")
       assert.matches("^decode: .*copy is damaged", rig:undelivered()[1].reason)
     end)
+
+    it("is none of those whose read models are gone: the consumer stands still until they are there", function()
+      rig = kit.new { database = database, handlers = [[
+        return moontide.projection "sums" { on_error = "skip",
+          on = { ["spec.Put"] = function(state) state.n = (state.n or 0) + 1 end } }]] }
+      rig:append("A", "spec.Put", {})
+      rig:run()
+      rig:query "ALTER TABLE sums RENAME TO elsewhere"
+      rig:append("A", "spec.Put", {})
+      assert.error_matches(function() rig:run() end, "its read models cannot be read")
+      assert.same({}, rig:undelivered())
+      assert.equal("RUNNING", rig:state "sums")
+      rig:query "ALTER TABLE elsewhere RENAME TO sums"
+      rig:run()
+      assert.equal(2, rig.host:read("sums", "A").n)
+    end)
   end)
 end)
