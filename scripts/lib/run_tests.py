@@ -471,7 +471,7 @@ def bench(log):
     """Host and bare loops give the same rows; the figures are not judged."""
     return log.succeeds("scripts/bench", "--rounds", "1", "--events", "20000",
                         "--only", "append", "--only", "keyed", "--only", "sql",
-                        env={"QUIET_LIMIT": "0"})
+                        env={"QUIET_LIMIT": "0", **SERVERS.need()})
 
 
 def demo(log):
