@@ -67,7 +67,8 @@ void status_declaration_warn(const struct status_consumer *consumer,
                   "host: ",
                   consumer->type, consumer->name);
     what_changed(consumer, sentence);
-    buffer_append_string(sentence, "; ");
+    /* before that there is nothing to accept */
+    buffer_append_string(sentence, "; once it is halted, ");
     what_to_do(consumer, sentence);
 }
 
