@@ -123,7 +123,7 @@ enum status cli_run(struct cli *cli, struct diag *diag)
     stop_within(app.settings->stop_timeout_us);
     if (cli->quiet && app.log.level < LOG_WARN)
         app.log.level = LOG_WARN;
-    status = host_open(&app, &host, diag);
+    status = host_open(&app, NULL, &host, diag);
     if (status == STATUS_OK) {
         if (cli_given(cli, "until-idle"))
             status = run_until_idle(cli, host, stop, diag);

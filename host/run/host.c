@@ -83,8 +83,9 @@ static enum status start_worker(struct host *host, struct worker *worker,
     return consumer_start(&declared->consumer, diag);
 }
 
-enum status host_open(struct application *app, struct host **host_out,
-                      struct diag *diag)
+enum status host_open(struct application *app,
+                      const struct host_options *options,
+                      struct host **host_out, struct diag *diag)
 {
     struct host *host = mem_alloc(sizeof(*host));
     const struct declaration *declarations = script_declarations(
@@ -92,6 +93,8 @@ enum status host_open(struct application *app, struct host **host_out,
     enum status status = STATUS_OK;
 
     host->app = app;
+    if (options != NULL)
+        host->options = *options;
     host->env = declared_consumer_env(app);
     host->env.flight = &host->flight;
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);

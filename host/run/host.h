@@ -11,10 +11,25 @@
 #include <signal.h>
 
 struct host; /* run/host.c */
+struct attempt_slot;
+
+/** How this process takes part. No options, or all zero: an instance of its
+ * own. */
+struct host_options {
+    /** The instance that it is, as started by a supervisor; NULL: a new one,
+     * which refreshes its own row between steps. */
+    const char *instance_id;
+    /** Where it says what it applies; may be NULL. */
+    struct attempt_slot *slot;
+    /** Heartbeats and marks are the supervisor's: marks are only read. */
+    bool supervised;
+};
 
 /** The application must have a database, tables and scripts, and outlive the
- * host. Registers the consumers; a halted one is retried (APPLY_ERROR). */
-enum status host_open(struct application *app, struct host **host,
+ * host, and so must what `options` points to. Registers the consumers; a
+ * halted one is retried (APPLY_ERROR). */
+enum status host_open(struct application *app,
+                      const struct host_options *options, struct host **host,
                       struct diag *diag) MUST_CHECK;
 /** Saves the checkpoints that are held in memory. */
 enum status host_close(struct host *host, struct diag *diag);

@@ -25,6 +25,7 @@ struct worker {
 
 struct host {
     struct application *app;
+    struct host_options options;
     struct consumer_env env;
     struct flight flight;
     struct worker *workers;

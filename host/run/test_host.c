@@ -20,7 +20,7 @@ enum status test_host_open(struct lua_State *L, int index, const char *app_dir,
     if (status != STATUS_OK)
         goto fail_application;
     if (!late)
-        status = host_open(&host->app, &host->host, diag);
+        status = host_open(&host->app, NULL, &host->host, diag);
     if (status != STATUS_OK)
         goto fail_host;
     *host_out = host;
@@ -78,7 +78,7 @@ enum status test_host_run(struct test_host *host,
     enum status status = STATUS_OK;
 
     if (host->host == NULL)
-        status = host_open(&host->app, &host->host, diag);
+        status = host_open(&host->app, NULL, &host->host, diag);
     if (status != STATUS_OK)
         return status;
     host_retry_stuck(host->host);
@@ -92,7 +92,7 @@ enum status test_host_redeliver(struct test_host *host, struct diag *diag)
     enum status status;
 
     if (host->host == NULL) {
-        status = host_open(&host->app, &host->host, diag);
+        status = host_open(&host->app, NULL, &host->host, diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -112,7 +112,7 @@ enum status test_host_restart(struct test_host *host, struct diag *diag)
         status = host_close(host->host, diag);
     host->host = NULL;
     if (status == STATUS_OK)
-        status = host_open(&host->app, &host->host, diag);
+        status = host_open(&host->app, NULL, &host->host, diag);
     return status;
 }
 
