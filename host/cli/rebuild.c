@@ -10,6 +10,8 @@
 
 /* How often --wait looks how far the replay has come. */
 #define LOOK_EVERY_US (CLOCK_SECOND / 5)
+/* After so long without a move it says that a host is needed. */
+#define PATIENCE_US (5 * CLOCK_SECOND)
 
 static void print_sentence(struct buffer *out,
                            const struct rebuild_order *order,
@@ -59,6 +61,33 @@ static void print_report(struct cli *cli, const struct rebuild_order *order,
     buffer_free(&out);
 }
 
+/* What --wait knows of the looks before. */
+struct waiting {
+    int64_t done;     /* where the replay stood ... */
+    int64_t moved_at; /* monotonic: ... since then */
+    bool told;
+};
+
+/* Only a running host replays: without one nothing would ever be said. */
+static void tell_no_move(struct cli *cli, struct waiting *waiting,
+                         const struct rebuild_progress *now,
+                         const char *consumer)
+{
+    int64_t at = clock_monotonic();
+
+    if (now->done != waiting->done) {
+        waiting->done = now->done;
+        waiting->moved_at = at;
+    }
+    if (waiting->told || cli->quiet || at - waiting->moved_at < PATIENCE_US)
+        return;
+    waiting->told = true;
+    fprintf(cli->err,
+            "projection '%s' has not moved from position %" PRId64
+            " for %d s: does `moontide run` run? Still waiting\n",
+            consumer, now->done, (int)(PATIENCE_US / CLOCK_SECOND));
+}
+
 /* Looks until the replay is over. A signal ends the looking, not the replay. */
 static enum status wait_for_end(struct cli *cli, struct application *app,
                                 const char *consumer, struct diag *diag)
@@ -66,6 +95,7 @@ static enum status wait_for_end(struct cli *cli, struct application *app,
     const struct timespec pause = {.tv_nsec = LOOK_EVERY_US * 1000};
     const volatile sig_atomic_t *stop = stop_on_signals();
     struct rebuild_progress now = {.replaying = true};
+    struct waiting waiting = {.done = -1, .moved_at = clock_monotonic()};
     struct progress shown;
     enum status status = STATUS_OK;
 
@@ -84,6 +114,7 @@ static enum status wait_for_end(struct cli *cli, struct application *app,
                               consumer, consumer_state_word(now.state),
                               consumer);
         progress_part(&shown, now.done, now.through);
+        tell_no_move(cli, &waiting, &now, consumer);
         nanosleep(&pause, NULL);
     }
     progress_end(&shown);

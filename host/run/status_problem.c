@@ -1,6 +1,7 @@
 #include "run/status_problem.h"
 
 #include "consumer/registry.h"
+#include "consumer/undelivered.h"
 #include "run/status_declaration.h"
 #include "run/status_note.h"
 #include "run/status_rate.h"
@@ -40,22 +41,56 @@ static void halted_remedy(const struct status_consumer *consumer,
         status_declaration_halted(consumer, sentence);
 }
 
+static bool is_halting(const char *status)
+{
+    return strcmp(status, undelivered_status_word(UNDELIVERED_HALTED)) == 0;
+}
+
+/* Messages that halted it and are still there. */
+static int64_t count_halting(const struct status_consumer *consumer)
+{
+    for (size_t i = 0; i < consumer->nundelivered; i++)
+        if (is_halting(consumer->undelivered[i].status))
+            return consumer->undelivered[i].failed;
+    return 0;
+}
+
+static void halted_by(const struct status_consumer *consumer, int64_t halting,
+                      struct buffer *sentence)
+{
+    const struct status_failure *failure = &consumer->failure;
+
+    if (failure->position > 0 && is_halting(failure->status)) {
+        buffer_printf(sentence, " by the message at position %" PRId64,
+                      failure->position);
+        if (failure->key[0] != '\0')
+            buffer_printf(sentence, ", key '%s'", failure->key);
+        buffer_printf(sentence, ": %s", failure->reason);
+        halting--;
+    }
+    if (halting > 0)
+        buffer_printf(sentence, "; %" PRId64 " more %s it, too", halting,
+                      halting == 1 ? "halts" : "halt");
+}
+
 static void halted_problem(const struct status_consumer *consumer,
                            struct buffer *sentence)
 {
+    int64_t halting = count_halting(consumer);
     char since[CLOCK_TEXT_SIZE];
 
     clock_format(consumer->state_since, since);
     buffer_printf(sentence, "%s '%s' is halted since %s (%s)", consumer->type,
                   consumer->name, since, consumer->halt_reason);
-    if (is_halted_with(consumer, HALT_APPLY_ERROR) &&
-        consumer->failure.position > 0) {
-        buffer_printf(sentence, " by the message at position %" PRId64,
-                      consumer->failure.position);
-        if (consumer->failure.key[0] != '\0')
-            buffer_printf(sentence, ", key '%s'", consumer->failure.key);
-        buffer_printf(sentence, ": %s", consumer->failure.reason);
+    if (is_halted_with(consumer, HALT_APPLY_ERROR) && halting == 0) {
+        buffer_printf(sentence,
+                      "; what halted it was settled since: `moontide resume "
+                      "%s` lets it go on",
+                      consumer->name);
+        return;
     }
+    if (is_halted_with(consumer, HALT_APPLY_ERROR))
+        halted_by(consumer, halting, sentence);
     halted_remedy(consumer, sentence);
 }
 

@@ -50,6 +50,18 @@ dialect.each(function(database)
 
     local function problems() return app:json("status").problems end
 
+    it("names a message that halted a consumer, counts the others, and says when they are settled", function()
+      start "retry = { attempts = 1 },"
+      put { { "A", true }, { "B", true }, { "C", true } }
+      app:expect(1, "run", "--until-idle")
+      local halted = problems()[1]
+      assert.matches("is halted since .* by the message at position %d+, key '[ABC]': .*cannot take [ABC]", halted)
+      assert.matches("; 2 more halt it, too; correct the handler", halted)
+      app:ok("dead-letters", "delete", "--consumer", "notes", "--all")
+      assert.matches("is halted since .*; what halted it was settled since: `moontide resume notes` lets it go on",
+        problems()[1])
+    end)
+
     it("counts dead letters by status with the oldest's age, and apart from what lies behind them", function()
       start 'on_error = "dead_letter_key",'
       put { { "A", true }, { "A" }, { "A" }, { "B", true }, { "C" } }
