@@ -306,14 +306,17 @@ enum status host_step(struct host *host, struct host_progress *progress,
 /* --- going on after trouble
  * ----------------------------------------------------------- */
 
-static void sleep_us(int64_t us)
+static void wait_us(struct host *host, int64_t us)
 {
     const struct timespec time = {
         .tv_sec = us / CLOCK_SECOND,
         .tv_nsec = us % CLOCK_SECOND * 1000,
     };
 
-    nanosleep(&time, NULL); /* a signal ends it early, as it should */
+    if (host->options.wait != NULL)
+        host->options.wait(host->options.wait_arg, us);
+    else if (us > 0)
+        nanosleep(&time, NULL); /* a signal ends it early, as it should */
 }
 
 /* Waits and makes the connection good again. It is told once, not each time. */
@@ -330,7 +333,7 @@ static enum status recover(struct host *host, enum status status,
                   diag->message);
         host->trouble_told = true;
     }
-    sleep_us(backoff_next(&host->backoff));
+    wait_us(host, backoff_next(&host->backoff));
     if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {
         status = db_reopen(app->db, diag);
         if (status == STATUS_OK)
@@ -395,10 +398,11 @@ enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
             return status;
         if (!progress.idle) {
             wait = settings->poll_min_us;
+            wait_us(host, 0);
             continue;
         }
         if (!*stop)
-            sleep_us(wait);
+            wait_us(host, wait);
         wait = wait * 2 < settings->poll_max_us ? wait * 2
                                                 : settings->poll_max_us;
     }

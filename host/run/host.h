@@ -23,6 +23,10 @@ struct host_options {
     struct attempt_slot *slot;
     /** Heartbeats and marks are the supervisor's: marks are only read. */
     bool supervised;
+    /** Called between steps, by host_run: waits so many microseconds, or less
+     * when there is something to look at (0: not at all). NULL: sleeps. */
+    void (*wait)(void *arg, int64_t us);
+    void *wait_arg;
 };
 
 /** The application must have a database, tables and scripts, and outlive the
