@@ -75,6 +75,28 @@ static void write_fingerprint(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static const char *spent_word(const struct failure_policy *policy)
+{
+    return policy->decides ? "function" : error_policy_word(policy->on_error);
+}
+
+static void write_policy(struct buffer *out, bool *first,
+                         const struct failure_policy *policy)
+{
+    const struct retry_policy *retry = &policy->retry;
+
+    json_write_key(out, first, "retry");
+    buffer_printf(out,
+                  "{\"attempts\":%d,\"delay\":%.6g,\"factor\":%.6g,"
+                  "\"max_delay\":%.6g,\"jitter\":%.6g}",
+                  retry->attempts,
+                  (double)retry->delay_us / (double)CLOCK_SECOND, retry->factor,
+                  (double)retry->max_delay_us / (double)CLOCK_SECOND,
+                  retry->jitter);
+    json_write_key(out, first, "on_error");
+    json_write_string(out, text_of(spent_word(policy)));
+}
+
 static void write_declaration(struct buffer *out,
                               const struct declaration *declaration)
 {
@@ -96,6 +118,7 @@ static void write_declaration(struct buffer *out,
     json_write_key(out, &first, "on_change");
     buffer_append_string(out, declaration->rebuild_on_change ? "\"rebuild\""
                                                              : "\"halt\"");
+    write_policy(out, &first, &declaration->policy);
     json_write_key(out, &first, "fingerprint");
     write_fingerprint(out, &declaration->fingerprint);
     json_write_key(out, &first, "types");
@@ -113,7 +136,11 @@ static void write_declaration(struct buffer *out,
             write_field(out, &declaration->fields[i]);
         }
         buffer_append_char(out, ']');
-    } else if (declaration->tables_file != NULL) {
+    } else {
+        json_write_key(out, &first, "resettable");
+        buffer_append_string(out, declaration->resettable ? "true" : "false");
+    }
+    if (declaration->tables_file != NULL) {
         json_write_key(out, &first, "tables");
         json_write_string(out, text_of(declaration->tables_file));
     }
@@ -181,8 +208,29 @@ static void print_fields(struct buffer *out,
     buffer_append_char(out, '\n');
 }
 
+/* Only what the declaration says itself. */
+static void print_policy(struct buffer *out, const struct failure_policy *own,
+                         const struct failure_policy *common)
+{
+    const struct retry_policy *a = &own->retry, *b = &common->retry;
+    bool retry = a->attempts != b->attempts || a->delay_us != b->delay_us ||
+                 a->factor != b->factor || a->max_delay_us != b->max_delay_us ||
+                 a->jitter != b->jitter;
+
+    if (retry)
+        buffer_printf(out,
+                      "    attempts %d, the second after %g s, each delay %g "
+                      "times the one before, at most %g s\n",
+                      a->attempts, (double)a->delay_us / (double)CLOCK_SECOND,
+                      a->factor,
+                      (double)a->max_delay_us / (double)CLOCK_SECOND);
+    if (own->decides || own->on_error != common->on_error)
+        buffer_printf(out, "    on error %s\n", spent_word(own));
+}
+
 static void print_declaration(struct buffer *out,
-                              const struct declaration *declaration)
+                              const struct declaration *declaration,
+                              const struct settings *settings)
 {
     buffer_printf(out, "  %s %s (%s:%d)\n",
                   declaration_kind_word(declaration->kind), declaration->name,
@@ -191,8 +239,12 @@ static void print_declaration(struct buffer *out,
     print_texts(out, "aggregates", declaration->aggregates,
                 declaration->naggregates);
     print_texts(out, "types", declaration->types, declaration->ntypes);
+    print_policy(out, &declaration->policy, &settings->policy);
     if (declaration->rebuild_on_change)
         buffer_append_string(out, "    rebuilt when it changes\n");
+    if (declaration->kind == DECLARATION_SQL_PROJECTION &&
+        !declaration->resettable)
+        buffer_append_string(out, "    no reset: it cannot be rebuilt\n");
     if (declaration->kind == DECLARATION_PROJECTION)
         print_fields(out, declaration);
     else if (declaration->tables_file != NULL)
@@ -229,7 +281,7 @@ static void print_text(const struct settings *settings,
     print_settings(settings, out);
     buffer_printf(out, "\nDeclarations (%s/)\n", settings->scripts);
     for (size_t i = 0; i < count; i++)
-        print_declaration(out, &declarations[i]);
+        print_declaration(out, &declarations[i], settings);
     if (count == 0)
         buffer_append_string(out, "  none\n");
     if (warnings != NULL && warnings[0] != NULL)

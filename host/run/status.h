@@ -55,6 +55,7 @@ struct status_consumer {
     /* The declaration beside what is stored; EQUAL unless there is both. */
     struct fingerprint_change change;
     bool rebuild_on_change;
+    bool rebuildable; /* false: an SQL projection without a reset */
     int64_t epoch;
     int64_t position; /* everything up to it is done; 0: nothing yet */
     int64_t lag;      /* messages to apply; STATUS_UNKNOWN when undeclared */

@@ -78,6 +78,7 @@ static struct status_consumer *add_consumer(struct status_reading *reading,
         .lag = STATUS_UNKNOWN,
         .rate = (double)STATUS_UNKNOWN,
         .left_us = STATUS_UNKNOWN,
+        .rebuildable = true,
     };
     return consumer;
 }
@@ -91,6 +92,8 @@ static void compare(const struct status_reading *reading,
     if (declaration == NULL)
         return;
     consumer->rebuild_on_change = declaration->rebuild_on_change;
+    consumer->rebuildable = declaration->kind != DECLARATION_SQL_PROJECTION ||
+                            declaration->resettable;
     if (stored.data != NULL)
         consumer->change = fingerprint_compare(stored,
                                                &declaration->fingerprint);

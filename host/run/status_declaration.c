@@ -5,10 +5,15 @@
 static void what_to_do(const struct status_consumer *consumer,
                        struct buffer *sentence)
 {
+    if (consumer->rebuildable)
+        buffer_printf(sentence, "`moontide rebuild %s` derives them anew",
+                      consumer->name);
+    else
+        buffer_append_string(sentence,
+                             "to derive them anew give it a reset function");
     buffer_printf(sentence,
-                  "`moontide rebuild %s` derives them anew, `moontide resume "
-                  "%s --accept` keeps them and goes on",
-                  consumer->name, consumer->name);
+                  ", `moontide resume %s --accept` keeps them and goes on",
+                  consumer->name);
 }
 
 static void what_changed(const struct status_consumer *consumer,
@@ -88,9 +93,11 @@ void status_declaration_note(const struct status_consumer *consumer,
         what_changed(consumer, sentence);
     } else if (older) {
         buffer_printf(sentence,
-                      "%s '%s' holds history that was derived by older code; "
-                      "`moontide rebuild %s` derives it anew",
-                      consumer->type, consumer->name, consumer->name);
+                      "%s '%s' holds history that was derived by older code",
+                      consumer->type, consumer->name);
+        if (consumer->rebuildable)
+            buffer_printf(sentence, "; `moontide rebuild %s` derives it anew",
+                          consumer->name);
     } else if (due) {
         buffer_printf(sentence,
                       "%s '%s' asks for a rebuild, its revision was raised: "

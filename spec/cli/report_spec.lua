@@ -75,8 +75,11 @@ dialect.each(function(database)
       for _, declaration in ipairs(found.declarations) do by_name[declaration.name] = declaration end
       assert.same({ "days", "orders", "plain" }, keys(by_name))
       local orders = by_name.orders
-      assert.same({ "aggregates", "fields", "file", "fingerprint", "kind", "line", "name", "on_change", "revision",
-        "source", "table", "types" }, keys(orders))
+      assert.same({ "aggregates", "fields", "file", "fingerprint", "kind", "line", "name", "on_change",
+        "on_error", "retry", "revision", "source", "table", "types" }, keys(orders))
+      assert.equal("halt", orders.on_error)
+      assert.same({ attempts = 1, delay = 1, factor = 2, max_delay = 300, jitter = 0.2 }, orders.retry)
+      assert.is_false(by_name.days.resettable)
       assert.equal("halt", orders.on_change)
       assert.equal(1, orders.revision)
       assert.same({ "code", "key", "shape", "sources" }, keys(orders.fingerprint))
@@ -93,6 +96,20 @@ dialect.each(function(database)
       assert.same({ name = "cents", type = "integer", unique = false, optional = false }, orders.fields[1])
       assert.equal("sql_projection", by_name.days.kind)
       assert.equal("days.sql", by_name.days.tables)
+    end)
+
+    it("says which declaration has a failure policy of its own, and which cannot be rebuilt", function()
+      app:write("handlers/own.lua", [[local moontide = require "moontide"
+return moontide.projection "own" {
+  retry = { attempts = 2, delay = "3s" }, on_error = function() return "skip" end,
+  on = { ["t"] = function() end } }]])
+      local out = app:ok "check"
+      local own = out:match "projection own .-\n(    .-)\n  projection"
+      assert.matches("attempts 2, the second after 3 s, each delay 2 times the one before, at most 300 s", own, 1, true)
+      assert.matches("on error function", own, 1, true)
+      assert.matches("sql_projection days.-no reset: it cannot be rebuilt", out)
+      local _, mentions = out:gsub("    attempts ", "")
+      assert.equal(1, mentions)
     end)
 
     it("says the same to people, and touches no database", function()
