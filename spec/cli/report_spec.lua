@@ -104,7 +104,7 @@ return moontide.projection "own" {
   retry = { attempts = 2, delay = "3s" }, on_error = function() return "skip" end,
   on = { ["t"] = function() end } }]])
       local out = app:ok "check"
-      local own = out:match "projection own .-\n(    .-)\n  projection"
+      local own = out:match "projection own .*"
       assert.matches("attempts 2, the second after 3 s, each delay 2 times the one before, at most 300 s", own, 1, true)
       assert.matches("on error function", own, 1, true)
       assert.matches("sql_projection days.-no reset: it cannot be rebuilt", out)
