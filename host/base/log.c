@@ -1,6 +1,8 @@
 #include "base/log.h"
 
+#include "base/hash.h"
 #include "base/json.h"
+#include "base/log_limit.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -120,9 +122,19 @@ static void append_pair(struct buffer *out, const char *key, const char *value)
     append_value(out, text_of(value));
 }
 
-/* The pairs of `about`, each with a blank before it. */
-static void append_about(struct buffer *out, const struct log_about *about)
+/* One entry as it is written. */
+struct entry {
+    enum log_level level;
+    const struct log_about *about;
+    struct text message;
+    int64_t repeats; /* left out before it */
+};
+
+/* The pairs of the entry, each with a blank before it. */
+static void append_about(struct buffer *out, const struct entry *entry)
 {
+    const struct log_about *about = entry->about;
+
     append_pair(out, "consumer", about->consumer);
     append_pair(out, "topic", about->topic);
     if (about->position != 0)
@@ -130,6 +142,8 @@ static void append_about(struct buffer *out, const struct log_about *about)
     append_pair(out, "message_id", about->message_id);
     if (about->fields != NULL && about->fields[0] != '\0')
         buffer_printf(out, " %s", about->fields);
+    if (entry->repeats > 0)
+        buffer_printf(out, " repeats=%" PRId64, entry->repeats);
 }
 
 /* A bare logfmt value that means the same in JSON stays bare. */
@@ -182,8 +196,9 @@ static void append_member(struct buffer *out, const char *key,
     append_quoted(out, text_of(value));
 }
 
-static void append_members(struct buffer *out, const struct log_about *about)
+static void append_members(struct buffer *out, const struct entry *entry)
 {
+    const struct log_about *about = entry->about;
     const char *at = about->fields != NULL ? about->fields : "";
 
     append_member(out, "consumer", about->consumer);
@@ -193,12 +208,14 @@ static void append_members(struct buffer *out, const struct log_about *about)
     append_member(out, "message_id", about->message_id);
     while (at += strspn(at, " "), *at != '\0')
         at = append_field(out, at);
+    if (entry->repeats > 0)
+        buffer_printf(out, ",\"repeats\":%" PRId64, entry->repeats);
 }
 
 /* For people: what it is about ends the first line, further lines follow. */
-static void append_lines(struct buffer *out, struct text message,
-                         const struct log_about *about)
+static void append_lines(struct buffer *out, const struct entry *entry)
 {
+    struct text message = entry->message;
     const char *end = message.data + message.len;
     const char *at = message.data;
 
@@ -210,7 +227,7 @@ static void append_lines(struct buffer *out, struct text message,
             stop = end;
         append_safe(out, (struct text){at, (size_t)(stop - at)}, false);
         if (at == message.data)
-            append_about(out, about);
+            append_about(out, entry);
         if (end - stop <= 1) /* a line break at the end adds no line */
             return;
         buffer_append_string(out, "\n    ");
@@ -219,54 +236,142 @@ static void append_lines(struct buffer *out, struct text message,
 }
 
 static void append_entry(struct buffer *line, const struct log *log,
-                         enum log_level level, const struct log_about *about,
-                         struct text message)
+                         const struct entry *entry)
 {
+    const char *word = level_words[entry->level];
     char now[CLOCK_TEXT_SIZE];
 
     clock_format(clock_now(log->clock), now);
     switch (log->format) {
     case LOG_TEXT:
-        buffer_printf(line, "%.8s %-5s ", now + 11, level_words[level]);
-        append_lines(line, message, about);
+        buffer_printf(line, "%.8s %-5s ", now + 11, word);
+        append_lines(line, entry);
         break;
     case LOG_LOGFMT:
-        buffer_printf(line, "ts=%.23sZ level=%s msg=", now, level_words[level]);
-        append_value(line, message);
-        append_about(line, about);
+        buffer_printf(line, "ts=%.23sZ level=%s msg=", now, word);
+        append_value(line, entry->message);
+        append_about(line, entry);
         break;
     case LOG_JSON:
         buffer_printf(line, "{\"ts\":\"%.23sZ\",\"level\":\"%s\",\"msg\":", now,
-                      level_words[level]);
-        append_quoted(line, message);
-        append_members(line, about);
+                      word);
+        append_quoted(line, entry->message);
+        append_members(line, entry);
         buffer_append_char(line, '}');
         break;
     }
     buffer_append_char(line, '\n');
 }
 
-void log_write(const struct log *log, enum log_level level,
-               const struct log_about *about, const char *format, ...)
+static void write_entry(const struct log *log, const struct entry *entry)
 {
-    static const struct log_about nothing = {.consumer = NULL};
-    struct buffer message = BUFFER_EMPTY;
     struct buffer line = BUFFER_EMPTY;
-    int saved_errno = errno;
-    va_list args;
 
-    if (log == NULL || log->out == NULL || level < log->level)
-        return;
-    va_start(args, format);
-    buffer_vprintf(&message, format, args);
-    va_end(args);
-    append_entry(&line, log, level, about != NULL ? about : &nothing,
-                 buffer_text(&message));
+    append_entry(&line, log, entry);
     /* One write, so that lines of several processes do not mix. A log that
      * cannot be written has nowhere to say so. */
     (void)fwrite(line.data, 1, line.len, log->out);
     (void)fflush(log->out);
     buffer_free(&line);
+}
+
+/* --- repeats ------------------------------------------------------------- */
+
+static void add_part(struct buffer *key, const char *part)
+{
+    if (part != NULL)
+        buffer_append_string(key, part);
+    buffer_append_char(key, '\0');
+}
+
+static uint64_t kind_of(const char *place, const struct entry *entry)
+{
+    struct buffer key = BUFFER_EMPTY;
+    uint64_t kind;
+
+    buffer_append_char(&key, (char)entry->level);
+    add_part(&key, place);
+    add_part(&key, entry->about->consumer);
+    add_part(&key, entry->about->topic);
+    add_part(&key, entry->about->alike);
+    kind = hash_fnv1a64(buffer_text(&key));
+    buffer_free(&key);
+    return kind;
+}
+
+static void copy_part(struct buffer *copy, const char *part)
+{
+    if (part != NULL)
+        buffer_append_string(copy, part);
+}
+
+static void keep(const struct log *log, uint64_t kind,
+                 const struct entry *entry)
+{
+    struct log_line line = {.level = (int)entry->level,
+                            .position = entry->about->position};
+
+    buffer_append_text(&line.message, entry->message);
+    copy_part(&line.consumer, entry->about->consumer);
+    copy_part(&line.topic, entry->about->topic);
+    copy_part(&line.message_id, entry->about->message_id);
+    copy_part(&line.fields, entry->about->fields);
+    log_limit_keep(log->limit, kind, &line);
+}
+
+void log_tell(const struct log *log, bool all)
+{
+    struct log_line line;
+    int64_t repeats;
+    int saved_errno = errno;
+
+    if (log->limit == NULL)
+        return;
+    while (log_limit_next(log->limit, clock_monotonic(), all, &line,
+                          &repeats)) {
+        const struct log_about about = {
+            .consumer = line.consumer.data,
+            .topic = line.topic.data,
+            .position = line.position,
+            .message_id = line.message_id.data,
+            .fields = line.fields.data,
+        };
+
+        write_entry(log, &(struct entry){(enum log_level)line.level, &about,
+                                         buffer_text(&line.message), repeats});
+        log_line_free(&line);
+    }
+    errno = saved_errno;
+}
+
+void log_write_at(const char *place, const struct log *log,
+                  enum log_level level, const struct log_about *about,
+                  const char *format, ...)
+{
+    static const struct log_about nothing = {.consumer = NULL};
+    struct entry entry = {.level = level, .about = about};
+    struct buffer message = BUFFER_EMPTY;
+    int saved_errno = errno;
+    bool limited;
+    uint64_t kind = 0;
+    va_list args;
+
+    if (log == NULL || log->out == NULL || level < log->level)
+        return;
+    if (about == NULL)
+        entry.about = &nothing;
+    va_start(args, format);
+    buffer_vprintf(&message, format, args);
+    va_end(args);
+    entry.message = buffer_text(&message);
+    limited = log->limit != NULL && !entry.about->every;
+    if (limited)
+        kind = kind_of(place, &entry);
+    if (!limited ||
+        log_limit_pass(log->limit, kind, clock_monotonic(), &entry.repeats))
+        write_entry(log, &entry);
+    else
+        keep(log, kind, &entry);
     buffer_free(&message);
     errno = saved_errno;
 }

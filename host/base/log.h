@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+struct log_limit; /* base/log_limit.h */
+
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_LOGFMT, LOG_JSON };
 
@@ -23,6 +25,7 @@ struct log {
     enum log_level level;
     enum log_format format;
     const struct clock *clock;
+    struct log_limit *limit; /* NULL: every line is written */
 };
 
 /** What a line is about; unused fields are NULL or 0. */
@@ -32,11 +35,24 @@ struct log_about {
     int64_t position;       /* 0: none */
     const char *message_id; /* text form */
     const char *fields;     /* more logfmt pairs, already encoded, or NULL */
+    const char *alike;      /* tells lines of one place apart, or NULL */
+    bool every;             /* asked for line by line: there is no limit */
 };
 
-void log_write(const struct log *log, enum log_level level,
-               const struct log_about *about, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+#define LOG_TEXT_OF_(x) #x
+#define LOG_TEXT_OF(x)  LOG_TEXT_OF_(x)
+#define LOG_PLACE       __FILE__ ":" LOG_TEXT_OF(__LINE__)
+
+/** log_write(log, level, about, format, ...); `about` may be NULL. */
+#define log_write(...) log_write_at(LOG_PLACE, __VA_ARGS__)
+
+void log_write_at(const char *place, const struct log *log,
+                  enum log_level level, const struct log_about *about,
+                  const char *format, ...) PRINTF_LIKE(5, 6);
+
+/** Writes what the limit has left out and whose time has come; whoever goes on
+ * for long calls it now and then, and at the end with `all`. */
+void log_tell(const struct log *log, bool all);
 
 /** Appends a pair for log_about.fields, the value quoted where it must be. */
 void log_field(struct buffer *fields, const char *key, struct text value);

@@ -4,6 +4,7 @@
 #include "run/declared_table.h"
 #include "schema/schema.h"
 
+#include "base/log_limit.h"
 #include "base/memory.h"
 
 /* How long a statement waits for a lock that another program holds. */
@@ -17,6 +18,7 @@ static void open_log(const struct settings *settings, struct application *app)
         .level = settings->log_level,
         .format = settings->log_format,
         .clock = &app->clock,
+        .limit = log_limit_new(),
     };
 }
 
@@ -160,6 +162,7 @@ enum status application_open(const struct settings *settings, unsigned needs,
 
 void application_close(struct application *app)
 {
+    log_tell(&app->log, true);
     script_close(app->script);
     app->script = NULL;
     if (app->store != NULL)
@@ -170,4 +173,6 @@ void application_close(struct application *app)
     app->catalog = NULL;
     db_close(app->db);
     app->db = NULL;
+    log_limit_free(app->log.limit);
+    app->log.limit = NULL;
 }

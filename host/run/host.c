@@ -259,6 +259,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
     bool any = false;
     enum status status = host_advance_mark(host, diag);
 
+    if (refresh)
+        log_tell(&app->log, false);
     if (refresh && status == STATUS_OK)
         status = host_refresh_states(host, diag);
     for (size_t i = 0; i < host->nworkers && !ends_round(status); i++) {

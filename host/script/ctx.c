@@ -227,6 +227,8 @@ static int write_log(lua_State *L, enum log_level level)
         .position = code->call->message->position,
         .message_id = id,
         .fields = code->scratch.len > 0 ? code->scratch.data : NULL,
+        .alike = text,
+        .every = level < LOG_WARN, /* the script's own choice */
     };
     log_write(code->log, level, &about, "%s", text);
     return 0;

@@ -63,7 +63,8 @@ int guarded_print(lua_State *L)
         return 0;
     lua_call_where(L, where);
     text_clean(text, line, sizeof(line));
-    log_write(state->log, LOG_INFO, NULL, "%s: %s", where, line);
+    log_write(state->log, LOG_INFO, &(struct log_about){.every = true},
+              "%s: %s", where, line);
     return 0;
 }
 
