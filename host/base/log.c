@@ -327,8 +327,8 @@ void log_tell(const struct log *log, bool all)
 
     if (log->limit == NULL)
         return;
-    while (log_limit_next(log->limit, clock_monotonic(), all, &line,
-                          &repeats)) {
+    while (
+        log_limit_next(log->limit, clock_monotonic(), all, &line, &repeats)) {
         const struct log_about about = {
             .consumer = line.consumer.data,
             .topic = line.topic.data,

@@ -41,8 +41,7 @@ static void the_first_few_pass_and_then_one_each_pause(void **state)
 
     (void)state;
     assert_int_equal(say_often(limit, 1, START, 1000), LOG_LIMIT_FIRST);
-    assert_false(
-        say(limit, 1, START + LOG_LIMIT_PAUSE - 1, "x", &left_out));
+    assert_false(say(limit, 1, START + LOG_LIMIT_PAUSE - 1, "x", &left_out));
     assert_true(say(limit, 1, START + LOG_LIMIT_PAUSE, "x", &left_out));
     assert_int_equal(left_out, 1000 - LOG_LIMIT_FIRST + 1);
     assert_false(say(limit, 1, START + LOG_LIMIT_PAUSE, "x", &left_out));
@@ -215,10 +214,8 @@ static void a_repeated_line_says_how_many_were_left_out(void **state)
 static void other_consumers_topics_levels_and_places_are_not_alike(void **state)
 {
     const struct log_about abouts[] = {
-        {.consumer = "orders"},
-        {.consumer = "order"},
-        {.topic = "orders"},
-        {.consumer = "orders", .alike = "another"},
+        {.consumer = "orders"}, {.consumer = "order"},
+        {.topic = "orders"},    {.consumer = "orders", .alike = "another"},
         {.consumer = NULL},
     };
     int kinds = (int)(sizeof(abouts) / sizeof(abouts[0]));
