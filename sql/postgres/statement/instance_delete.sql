@@ -1,0 +1,4 @@
+-- Some instances are no more.
+-- ?1 instances
+DELETE FROM ${partition_instances_table}
+ WHERE instance_id = ANY (?1::text[])

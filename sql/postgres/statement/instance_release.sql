@@ -1,0 +1,5 @@
+-- Everything that some instances hold is free.
+-- ?1 instances
+UPDATE ${partition_ownership_table}
+   SET instance_id = NULL
+ WHERE instance_id = ANY (?1::text[])
