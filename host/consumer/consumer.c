@@ -177,7 +177,7 @@ static enum status start_once(struct consumer *c, struct diag *diag)
                                 env->partitions, env->ids,
                                 clock_now(env->clock), &c->row, diag);
     if (status == STATUS_OK && c->row.state == CONSUMER_HALTED &&
-        c->row.halt_reason == HALT_APPLY_ERROR)
+        c->row.halt_reason == HALT_APPLY_ERROR && !c->keeps_halt)
         status = revive(c, diag);
     if (status == STATUS_OK)
         status = declared_check(c, true, &outcome, diag);
@@ -202,6 +202,8 @@ enum status consumer_start(struct consumer *c, struct diag *diag)
     do {
         status = start_once(c, diag);
     } while (status == STATUS_CONFLICT && clock_monotonic() < end);
+    if (status == STATUS_OK)
+        c->takes_over = false;
     return status;
 }
 

@@ -59,6 +59,8 @@ struct consumer {
     const struct fingerprint *declared;
     bool rebuild_on_change;
     bool asks_rebuild; /* it was held for a rebuild, which this process does */
+    bool takes_over;   /* a start takes another declaration over as it is */
+    bool keeps_halt;   /* a start gives no fresh budget: nothing changed */
     bool unchecked;    /* it may have been let run by another declaration */
 
     struct consumer_row row;

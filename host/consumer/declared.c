@@ -57,6 +57,12 @@ enum status declared_check(struct consumer *c, bool starting,
                                            c->declared, diag);
     if (c->row.state != CONSUMER_RUNNING && !(halted && starting))
         return STATUS_OK;
+    if (outcome->change.verdict == FINGERPRINT_CHANGED && c->takes_over &&
+        !c->rebuild_on_change && !halted) {
+        outcome->kind = DECLARED_ACCEPTED;
+        return registry_fingerprint_accept(env->db, env->catalog, &c->row,
+                                           c->declared, diag);
+    }
     if (outcome->change.verdict == FINGERPRINT_CHANGED ||
         (outcome->change.verdict == FINGERPRINT_REBUILD_DUE &&
          c->rebuild_on_change))
@@ -65,6 +71,15 @@ enum status declared_check(struct consumer *c, bool starting,
         return STATUS_OK;
     outcome->kind = DECLARED_RELEASED;
     return set_state(c, CONSUMER_RUNNING, HALT_NONE, diag);
+}
+
+bool declared_halts(const struct consumer_row *row,
+                    const struct fingerprint *declared, bool rebuild_on_change,
+                    struct fingerprint_change *change)
+{
+    *change = fingerprint_compare(registry_fingerprint(row), declared);
+    return row->exists && row->state == CONSUMER_RUNNING &&
+           change->verdict == FINGERPRINT_CHANGED && !rebuild_on_change;
 }
 
 enum status declared_overtaken(const struct consumer *c,
@@ -112,6 +127,13 @@ void declared_tell(const struct consumer *c,
     case DECLARED_RELEASED:
         log_write(c->env->log, LOG_INFO, &about,
                   "is declared as before again and goes on");
+        break;
+    case DECLARED_ACCEPTED:
+        log_write(c->env->log, LOG_WARN, &about,
+                  "goes on by another declaration, as was asked for: %s "
+                  "changed since its read models were derived, and they are "
+                  "kept as they are",
+                  what.data);
         break;
     case DECLARED_REBUILDING:
         log_write(c->env->log, LOG_INFO, &about,

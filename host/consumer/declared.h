@@ -8,6 +8,9 @@
  *   anything else differs HALTED with DECLARATION_CHANGED
  *   as before again       a consumer halted so runs on, from a start
  *
+ * An operator's word (consumer->takes_over) lets one that runs go on with what
+ * it has instead of being halted.
+ *
  * With on_change = "rebuild" what differs, and a raised revision, halt it in
  * the same way, and consumer->asks_rebuild says that this process has to
  * rebuild it now. It is not REBUILDING, for a host with the former declaration
@@ -24,6 +27,7 @@ struct declared_outcome {
         DECLARED_NOTHING,
         DECLARED_HALTED,
         DECLARED_RELEASED,
+        DECLARED_ACCEPTED,
         DECLARED_REBUILDING,
     } kind;
     struct fingerprint_change change;
@@ -35,6 +39,12 @@ struct declared_outcome {
 enum status declared_check(struct consumer *consumer, bool starting,
                            struct declared_outcome *outcome,
                            struct diag *diag) MUST_CHECK;
+
+/** Whether a start with this declaration would halt the consumer that now runs
+ * by another one; *change says what differs. */
+bool declared_halts(const struct consumer_row *row,
+                    const struct fingerprint *declared, bool rebuild_on_change,
+                    struct fingerprint_change *change);
 
 /**
  * REFUSED when the row, as read now, goes by another declaration since this

@@ -126,6 +126,11 @@ static bool same(const struct fingerprint *a, const struct fingerprint *b,
     return true;
 }
 
+bool fingerprint_equal(const struct fingerprint *a, const struct fingerprint *b)
+{
+    return same(a, b, FINGERPRINT_PARTS);
+}
+
 void fingerprint_accept(struct text stored, const struct fingerprint *declared,
                         char out[FINGERPRINT_MAX + 1])
 {

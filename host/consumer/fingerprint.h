@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum fingerprint_part {
@@ -65,6 +66,10 @@ void fingerprint_accept(struct text stored, const struct fingerprint *declared,
  * before, unless it is the same. */
 void fingerprint_rebuild(struct text stored, const struct fingerprint *declared,
                          char out[FINGERPRINT_MAX + 1]);
+
+/** Whether all four are the same. */
+bool fingerprint_equal(const struct fingerprint *a,
+                       const struct fingerprint *b);
 
 /** Appends what differs, as "its key or partitions and its stored shape
  * (fields, tables)"; "" when nothing does. */

@@ -177,6 +177,9 @@ enum status db_query(struct db *db, const struct db_sql *sql,
  */
 void db_announce(struct db *db, const struct db_sql *sql,
                  const struct db_value *params, size_t nparams);
+/** Takes it all back, for what the parameters point to is going to end.
+ * Outside of a transaction, with no commit to be asked about. */
+void db_withdraw(struct db *db);
 
 /** Moves to the next row; *more is false at the end. A value of the row
  * before that could not be read as asked is reported here too; when the result

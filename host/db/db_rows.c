@@ -1,5 +1,7 @@
 #include "db/db_core.h"
 
+#include <assert.h>
+
 enum status db_query(struct db *db, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams,
                      struct db_rows **rows, struct diag *diag)
@@ -31,6 +33,13 @@ void db_announce(struct db *db, const struct db_sql *sql,
 {
     if (db->driver->announce != NULL && db->in_transaction && !db->doomed)
         db->driver->announce(db->session, sql, params, nparams);
+}
+
+void db_withdraw(struct db *db)
+{
+    assert(!db->in_transaction);
+    if (db->driver->withdraw != NULL)
+        db->driver->withdraw(db->session);
 }
 
 enum status db_rows_mismatch_error(const struct db_rows *rows,

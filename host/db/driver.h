@@ -90,6 +90,8 @@ struct db_driver {
     /** NULL without a pipeline: see db_announce. */
     void (*announce)(struct db_session *session, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams);
+    /** With it: forgets all that was announced. Nothing is in flight. */
+    void (*withdraw)(struct db_session *session);
     enum status (*lookup)(struct db_session *session,
                           const struct db_table *table, const struct text *keys,
                           size_t nkeys, db_lookup_fn fn, void *arg,

@@ -226,6 +226,7 @@ const struct db_driver db_postgres_driver = {
     .execute = postgres_statement_execute,
     .query = postgres_rows_query,
     .announce = postgres_ahead_announce,
+    .withdraw = postgres_ahead_clear,
     .lookup = postgres_lookup_rows,
     .script = postgres_statement_script,
     .now = now,

@@ -22,7 +22,8 @@ static void open_log(const struct settings *settings, struct application *app)
     };
 }
 
-static enum status open_script(struct application *app, struct diag *diag)
+enum status application_script(struct application *app, struct script **script,
+                               struct diag *diag)
 {
     const struct settings *settings = app->settings;
     struct script_options options = {
@@ -43,7 +44,7 @@ static enum status open_script(struct application *app, struct diag *diag)
         .log = &app->log,
     };
 
-    return script_open(&options, &app->script, diag);
+    return script_open(&options, script, diag);
 }
 
 static enum status connect_to(const struct settings *settings, bool create,
@@ -110,16 +111,36 @@ static enum status prepare_query_table(struct application *app,
     return declared_table_prepare(app, declaration, diag);
 }
 
-static enum status prepare_tables(struct application *app, struct diag *diag)
+static bool has_shape_of(const struct script *former,
+                         const struct declaration *declaration)
 {
     size_t count = 0;
-    const struct declaration *declarations = script_declarations(app->script,
+    const struct declaration *list = former != NULL
+                                         ? script_declarations(former, &count)
+                                         : NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, declaration->name) == 0)
+            return strcmp(list[i].fingerprint.part[FINGERPRINT_SHAPE],
+                          declaration->fingerprint.part[FINGERPRINT_SHAPE]) ==
+                   0;
+    return false;
+}
+
+enum status application_tables(struct application *app,
+                               const struct script *script,
+                               const struct script *former, struct diag *diag)
+{
+    size_t count = 0;
+    const struct declaration *declarations = script_declarations(script,
                                                                  &count);
 
     for (size_t i = 0; i < count; i++) {
         const struct declaration *declaration = &declarations[i];
         enum status status = STATUS_OK;
 
+        if (has_shape_of(former, declaration))
+            continue;
         if (declaration->kind == DECLARATION_PROJECTION)
             status = prepare_query_table(app, declaration, diag);
         else if (declaration->tables_file != NULL &&
@@ -148,13 +169,13 @@ enum status application_open(const struct settings *settings, unsigned needs,
     open_log(settings, app);
     /* scripts first: a broken one must not leave a new database behind */
     if ((needs & APPLICATION_SCRIPTS) != 0)
-        status = open_script(app, diag);
+        status = application_script(app, &app->script, diag);
     if (status == STATUS_OK &&
         (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY |
                   APPLICATION_ROWS)) != 0)
         status = open_database(app, needs, diag);
     if (status == STATUS_OK && (needs & APPLICATION_TABLES) != 0)
-        status = prepare_tables(app, diag);
+        status = application_tables(app, app->script, NULL, diag);
     if (status != STATUS_OK)
         application_close(app);
     return status;

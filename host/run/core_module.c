@@ -225,6 +225,25 @@ static int method_restart(lua_State *L)
     return 0;
 }
 
+/* host:reload(accept) -> changed, version, changes; raises when the saved set
+ * is not taken */
+static int method_reload(lua_State *L)
+{
+    struct test_host *host = core_module_host(L, 1);
+    bool accept = lua_toboolean(L, 2) != 0;
+    struct buffer *changes = core_module_scratch(L);
+    struct reload_report report;
+    struct diag diag;
+
+    if (test_host_reload(host, accept, &report, &diag) != STATUS_OK)
+        return raise_diag(L, &diag);
+    *changes = report.changes; /* the collector's from here on */
+    lua_pushboolean(L, report.changed);
+    lua_pushstring(L, report.version);
+    lua_pushlstring(L, buffer_text(changes).data, changes->len);
+    return 3;
+}
+
 /* host:advance(seconds or "30m") */
 static int method_advance(lua_State *L)
 {
@@ -560,6 +579,7 @@ static const luaL_Reg host_methods[] = {
     {"run", method_run},
     {"redeliver", method_redeliver},
     {"restart", method_restart},
+    {"reload", method_reload},
     {"advance", method_advance},
     {"advance_to", method_advance_to},
     {"now", method_now},

@@ -20,12 +20,41 @@
 /* --- open and close
  * ------------------------------------------------------------ */
 
+void host_free_workers(struct host *host)
+{
+    for (size_t i = 0; i < host->nworkers; i++) {
+        struct declared_consumer *declared = &host->workers[i].declared;
+
+        host->before.applied += declared->consumer.applied;
+        host->before.failed += declared->consumer.failed;
+        declared_consumer_free(declared);
+    }
+    mem_free(host->workers);
+    host->workers = NULL;
+    host->nworkers = 0;
+}
+
 static void host_free(struct host *host)
 {
-    for (size_t i = 0; i < host->nworkers; i++)
-        declared_consumer_free(&host->workers[i].declared);
-    mem_free(host->workers);
+    host_free_workers(host);
     mem_free(host);
+}
+
+static enum status check_checkpoint(const struct host *host,
+                                    const struct consumer *c, struct diag *diag)
+{
+    for (int p = 0; p < c->stored.partitions; p++)
+        if (c->stored.position[p] > host->mark.end)
+            return diag_set(
+                diag, STATUS_REFUSED,
+                "the checkpoint of %s '%s' in partition %d stands at %lld "
+                "(table %s), and the topic '%s' ends at position %lld: the "
+                "events were restored from an older copy; restore both from "
+                "one copy, or start the consumer anew",
+                c->name.type, c->name.name, p, (long long)c->stored.position[p],
+                host->env.names->table[TABLE_CHECKPOINTS], c->source,
+                (long long)host->mark.end);
+    return STATUS_OK;
 }
 
 /* A checkpoint behind the topic's end would pass over what comes there: the
@@ -39,23 +68,9 @@ static enum status check_checkpoints(struct host *host, struct diag *diag)
     /* a mark above the end is told by whoever moves the mark */
     if (status == STATUS_OK && host->mark.mark > host->mark.end)
         return STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].declared.consumer;
-
-        for (int p = 0; p < c->stored.partitions; p++)
-            if (c->stored.position[p] > host->mark.end)
-                return diag_set(
-                    diag, STATUS_REFUSED,
-                    "the checkpoint of %s '%s' in partition %d stands at %lld "
-                    "(table %s), and the topic '%s' ends at position %lld: the "
-                    "events "
-                    "were restored from an older copy; restore both from one "
-                    "copy, or start the consumer anew",
-                    c->name.type, c->name.name, p,
-                    (long long)c->stored.position[p],
-                    host->env.names->table[TABLE_CHECKPOINTS], c->source,
-                    (long long)host->mark.end);
-    }
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
+        status = check_checkpoint(host, &host->workers[i].declared.consumer,
+                                  diag);
     return status;
 }
 
@@ -80,7 +95,27 @@ static enum status start_worker(struct host *host, struct worker *worker,
                   &(struct log_about){.consumer = declared->declaration->name},
                   "is rebuilt, as on_change says: its table had another shape "
                   "and was made anew");
-    return consumer_start(&declared->consumer, diag);
+    status = consumer_start(&declared->consumer, diag);
+    worker->started = status == STATUS_OK;
+    return status;
+}
+
+/* One that came with a reload. Nobody has looked at the checkpoints of a new
+ * consumer yet, when the others' were. */
+static enum status start_late(struct host *host, struct worker *worker,
+                              struct diag *diag)
+{
+    enum status status = start_worker(host, worker, diag);
+
+    if (status != STATUS_OK || !worker->added)
+        return status;
+    if (status == STATUS_OK)
+        status = high_water_mark_read(host->app->db, host->app->catalog,
+                                      TOPIC_EVENT_STORE, &host->mark, diag);
+    if (status == STATUS_OK && host->mark.mark <= host->mark.end)
+        status = check_checkpoint(host, &worker->declared.consumer, diag);
+    worker->started = status == STATUS_OK;
+    return status;
 }
 
 enum status host_open(struct application *app,
@@ -115,7 +150,7 @@ enum status host_open(struct application *app,
     return STATUS_OK;
 }
 
-static enum status save_all(struct host *host, struct diag *diag)
+enum status host_save(struct host *host, struct diag *diag)
 {
     enum status first = STATUS_OK;
 
@@ -131,7 +166,7 @@ static enum status save_all(struct host *host, struct diag *diag)
 
 enum status host_close(struct host *host, struct diag *diag)
 {
-    enum status status = save_all(host, diag);
+    enum status status = host_save(host, diag);
 
     host_free(host);
     return status;
@@ -145,7 +180,8 @@ static enum status reload_all(struct host *host, struct diag *diag)
     enum status status = STATUS_OK;
 
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        status = consumer_reload(&host->workers[i].declared.consumer, diag);
+        if (host->workers[i].started)
+            status = consumer_reload(&host->workers[i].declared.consumer, diag);
     return status;
 }
 
@@ -251,6 +287,21 @@ static enum status tell_stuck(struct host *host, struct worker *worker)
     return STATUS_OK;
 }
 
+void host_start_workers(struct host *host)
+{
+    for (size_t i = 0; i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+        enum status status = STATUS_OK;
+
+        if (!worker->started)
+            status = start_late(host, worker, &worker->trouble);
+        if (status != STATUS_OK && !is_passing(status))
+            (void)!tell_stuck(host, worker);
+        if (ends_round(status))
+            return; /* the next round goes on with it */
+    }
+}
+
 enum status host_step(struct host *host, struct host_progress *progress,
                       struct diag *diag)
 {
@@ -271,7 +322,9 @@ enum status host_step(struct host *host, struct host_progress *progress,
         if (worker->stuck && !refresh)
             continue;
         worker->stuck = false;
-        if (worker->reload) {
+        if (!worker->started)
+            own = start_late(host, worker, &worker->trouble);
+        if (own == STATUS_OK && worker->reload) {
             own = consumer_reload(&worker->declared.consumer, &worker->trouble);
             worker->reload = own != STATUS_OK;
         }
@@ -288,7 +341,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
                 diag, own, "%s '%s': %s", worker->declared.consumer.name.type,
                 worker->declared.consumer.name.name, worker->trouble.message);
     }
-    progress->applied = progress->failed = 0;
+    progress->applied = host->before.applied;
+    progress->failed = host->before.failed;
     for (size_t i = 0; i < host->nworkers; i++) {
         progress->applied += host->workers[i].declared.consumer.applied;
         progress->failed += host->workers[i].declared.consumer.failed;
@@ -372,7 +426,7 @@ enum status host_run_until_idle(struct host *host,
         if (fn != NULL)
             fn(arg, &progress);
     }
-    status = save_all(host, diag);
+    status = host_save(host, diag);
     if (status != STATUS_OK || *stop)
         return status;
     /* Nobody waits here until the mark moves. */
@@ -408,7 +462,7 @@ enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
         wait = wait * 2 < settings->poll_max_us ? wait * 2
                                                 : settings->poll_max_us;
     }
-    return save_all(host, diag);
+    return host_save(host, diag);
 }
 
 /* --- testing kit

@@ -15,6 +15,8 @@
 /* One declared consumer and the model that applies for it. */
 struct worker {
     struct declared_consumer declared;
+    bool started;        /* its consumer is registered and read */
+    bool added;          /* by a reload: the version before had it not */
     struct diag trouble; /* of its last step */
     bool stuck;          /* and that does not pass by itself */
     bool stuck_told;
@@ -40,8 +42,17 @@ struct host {
     int64_t refreshed_at;   /* monotonic */
     bool lose_answer;
     bool trouble_told;
-    int conflicts; /* in a row */
+    int conflicts;               /* in a row */
+    struct host_progress before; /* of workers that were freed */
 };
+
+/** Registers the consumers that did not start yet. What goes wrong is the
+ * trouble of its worker, and tried again with the next rounds. */
+void host_start_workers(struct host *host);
+/** Ends them; what they have counted stays with the host. */
+void host_free_workers(struct host *host);
+/** Saves the checkpoints that are held in memory. */
+enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
 
 /** Moves the mark, unless that can wait, and tells who keeps it back. */
 enum status host_advance_mark(struct host *host, struct diag *diag) MUST_CHECK;

@@ -136,7 +136,7 @@ enum status host_refresh_states(struct host *host, struct diag *diag)
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
         struct worker *worker = &host->workers[i];
 
-        if (!seen.changed[i] && seen.found[i])
+        if (!worker->started || (!seen.changed[i] && seen.found[i]))
             continue;
         worker->reload = true;
     }

@@ -116,6 +116,17 @@ enum status test_host_restart(struct test_host *host, struct diag *diag)
     return status;
 }
 
+enum status test_host_reload(struct test_host *host, bool accept,
+                             struct reload_report *report, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (host->host == NULL)
+        status = host_open(&host->app, NULL, &host->host, diag);
+    return status == STATUS_OK ? host_reload(host->host, accept, report, diag)
+                               : status;
+}
+
 enum status test_host_declaration(struct test_host *host, const char *name,
                                   const struct declaration **declaration,
                                   struct diag *diag)

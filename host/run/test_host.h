@@ -6,6 +6,7 @@
 #define HOST_RUN_TEST_HOST_H
 
 #include "run/host.h"
+#include "run/reload.h"
 #include "topic/append.h"
 
 struct test_host {
@@ -42,6 +43,12 @@ enum status test_host_redeliver(struct test_host *host,
 /** Closes and opens the host again, as a restart of the process would. */
 enum status test_host_restart(struct test_host *host,
                               struct diag *diag) MUST_CHECK;
+
+/** Takes the scripts as they lie there now, see host_reload;
+ * reload_report_free is owed when it returns OK. */
+enum status test_host_reload(struct test_host *host, bool accept,
+                             struct reload_report *report,
+                             struct diag *diag) MUST_CHECK;
 
 /** The declaration of that name, or USAGE with the nearest. */
 enum status test_host_declaration(struct test_host *host, const char *name,

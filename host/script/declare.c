@@ -7,6 +7,7 @@
 #include "script/lua_call.h"
 #include "script/native.h"
 #include "script/require.h"
+#include "script/source_set.h"
 #include "script/upvalue_scan.h"
 
 #include <limits.h>
@@ -318,6 +319,9 @@ static void take_tables(const struct build *b)
     status = buffer_read_file(&content, path, TABLES_LIMIT, &diag);
     if (status == STATUS_OK)
         d->tables_sql = arena_copy(b->set->arena, buffer_text(&content));
+    if (status == STATUS_OK && state->sources != NULL)
+        source_set_add_other(state->sources, d->tables_file,
+                             buffer_text(&content));
     buffer_free(&content);
     if (status != STATUS_OK) {
         lua_pushfstring(b->L, "tables = \"%s\": %s", d->tables_file,

@@ -136,6 +136,31 @@ bool require_find(const struct script_state *state, const char *name,
            find_file(state, name, path) == FOUND_FILE;
 }
 
+/* Once the scripts are loaded: from what was read then, whatever has become
+ * of the file since. */
+static bool push_kept(lua_State *L, const char *name)
+{
+    const struct script_state *state = script_state_of(L);
+    const char *chunk;
+    struct text source;
+    char path[PATH_MAX];
+    struct diag diag;
+
+    if (!source_set_module(state->sources, name, &chunk, &source)) {
+        if (find_file(state, name, path) == FOUND_FILE)
+            luaL_error(L,
+                       "require \"%s\": a file that only a handler asks for,"
+                       " by a name that is put together, is no part of the"
+                       " loaded version; require it at the top of the file, or"
+                       " write the name out",
+                       name);
+        return false;
+    }
+    if (lua_call_load(L, source, chunk, &diag) != STATUS_OK)
+        luaL_error(L, "require \"%s\": %s", name, diag.message);
+    return true;
+}
+
 /* Pushes the chunk of a file of the application; false if there is none. */
 static bool push_file(lua_State *L, const char *name)
 {
@@ -144,9 +169,12 @@ static bool push_file(lua_State *L, const char *name)
     char chunk[PATH_MAX];
     struct buffer source = BUFFER_EMPTY;
     struct diag diag;
-    enum found found = find_file(state, name, path);
+    enum found found;
     enum status status;
 
+    if (state->sources != NULL && source_set_is_sealed(state->sources))
+        return push_kept(L, name);
+    found = find_file(state, name, path);
     if (found == FOUND_OUTSIDE)
         luaL_error(L,
                    "require \"%s\": the file lies outside of the"
@@ -267,7 +295,7 @@ static void note_caller(lua_State *L, const char *name)
     const struct script_state *state = script_state_of(L);
     lua_Debug info;
 
-    if (state->sources == NULL)
+    if (state->sources == NULL || source_set_is_sealed(state->sources))
         return;
     for (int level = 1; lua_getstack(L, level, &info) != 0; level++) {
         if (lua_getinfo(L, "S", &info) == 0 || *info.source != '@')

@@ -18,6 +18,7 @@ struct script {
     struct arena arena;
     struct declare_set set;
     struct handler_code *code;
+    char version[DIGEST_LEN + 1];
 };
 
 struct file_list {
@@ -176,6 +177,32 @@ static enum status load_all(struct script *script,
     return status;
 }
 
+/* What only a handler will require must at least compile. */
+static enum status check_late(struct script_state *state, struct diag *diag)
+{
+    struct text source;
+    const char *chunk;
+
+    for (size_t i = 0; source_set_late(state->sources, i, &chunk, &source);
+         i++) {
+        enum status status = lua_call_load(state->L, source, chunk, diag);
+
+        if (status != STATUS_OK)
+            return status;
+        lua_pop(state->L, 1);
+    }
+    return STATUS_OK;
+}
+
+/* What is collected at the end may still ask for modules. */
+static void close_state(struct script *script)
+{
+    struct source_set *sources = script->state->sources;
+
+    script_state_close(script->state);
+    source_set_free(sources);
+}
+
 enum status script_open(const struct script_options *options,
                         struct script **script_out, struct diag *diag)
 {
@@ -206,10 +233,13 @@ enum status script_open(const struct script_options *options,
     };
     script->state->sources = source_set_new();
     status = load_all(script, options, diag);
-    source_set_free(script->state->sources);
-    script->state->sources = NULL;
     if (status != STATUS_OK)
         goto fail_load;
+    source_set_seal(script->state->sources, script->state);
+    status = check_late(script->state, diag);
+    if (status != STATUS_OK)
+        goto fail_load;
+    source_set_version(script->state->sources, script->version);
     call_options.state = script->state;
     call_options.set = &script->set;
     status = handler_call_open(&call_options, &script->code, diag);
@@ -219,7 +249,7 @@ enum status script_open(const struct script_options *options,
     return STATUS_OK;
 
 fail_load:
-    script_state_close(script->state);
+    close_state(script);
     arena_free(&script->arena);
 fail_state:
     mem_free(script);
@@ -231,7 +261,7 @@ void script_close(struct script *script)
     if (script == NULL)
         return;
     handler_call_close(script->code);
-    script_state_close(script->state);
+    close_state(script);
     arena_free(&script->arena);
     mem_free(script);
 }
@@ -241,6 +271,17 @@ const struct declaration *script_declarations(const struct script *script,
 {
     *count = script->set.count;
     return script->set.items;
+}
+
+const char *script_version(const struct script *script)
+{
+    return script->version;
+}
+
+const struct source_digest *script_files(const struct script *script,
+                                         size_t *count)
+{
+    return source_set_files(script->state->sources, count);
 }
 
 const char *const *script_warnings(const struct script *script)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/handler.h"
+#include "script/source_set.h"
 
 struct script; /* script/script.c */
 
@@ -44,6 +45,15 @@ void script_close(struct script *script); /* NULL is allowed */
 /** What was declared, in the order of files (sorted) and of their lists. */
 const struct declaration *script_declarations(const struct script *script,
                                               size_t *count);
+
+/** What was loaded: a digest of all files that were read, which differs when
+ * any byte or name of them does. */
+const char *script_version(const struct script *script);
+
+/** The files that were read, sorted by name: handlers, what they require, SQL
+ * files. */
+const struct source_digest *script_files(const struct script *script,
+                                         size_t *count);
 
 /** Warnings of the load (upvalues assigned in handlers ...), NULL-terminated,
  * owned by the script. */

@@ -17,7 +17,9 @@ struct wanted {
 struct source_file {
     const char *chunk;
     struct text text;
-    char digest[DIGEST_LEN + 1];
+    bool other;                  /* no Lua */
+    bool late;                   /* named in a text, required by nobody yet */
+    char digest[DIGEST_LEN + 1]; /* of the tokens */
     struct wanted *wanted;
     struct source_file *next;
 };
@@ -33,6 +35,9 @@ struct source_set {
     struct arena arena;
     struct source_file *files;
     struct module *modules;
+    bool sealed;
+    struct source_digest *digests; /* made when asked for */
+    size_t ndigests;
 };
 
 struct source_set *source_set_new(void)
@@ -44,6 +49,7 @@ void source_set_free(struct source_set *set)
 {
     if (set == NULL)
         return;
+    mem_free(set->digests);
     arena_free(&set->arena);
     mem_free(set);
 }
@@ -140,27 +146,42 @@ static void read_tokens(struct source_set *set, struct source_file *file)
     lua_lexer_free(&lexer);
 }
 
+static struct source_file *add_file(struct source_set *set, const char *chunk,
+                                    struct text source)
+{
+    struct source_file *file = arena_alloc_zero(&set->arena, sizeof(*file));
+
+    file->chunk = arena_string(&set->arena, text_of(chunk));
+    file->text = arena_copy(&set->arena, source);
+    file->next = set->files;
+    set->files = file;
+    return file;
+}
+
 void source_set_add(struct source_set *set, const char *chunk,
                     const char *module, struct text source)
 {
     struct source_file *file = find_file(set, chunk);
 
     if (file == NULL) {
-        file = arena_alloc_zero(&set->arena, sizeof(*file));
-        file->chunk = arena_string(&set->arena, text_of(chunk));
-        file->text = arena_copy(&set->arena, source);
-        file->next = set->files;
-        set->files = file;
+        file = add_file(set, chunk, source);
         read_tokens(set, file);
     }
     if (module != NULL)
         (void)add_module(set, module, file);
 }
 
+void source_set_add_other(struct source_set *set, const char *path,
+                          struct text content)
+{
+    if (find_file(set, path) == NULL)
+        add_file(set, path, content)->other = true;
+}
+
 void source_set_require(struct source_set *set, const char *chunk,
                         const char *module)
 {
-    struct source_file *file = find_file(set, chunk);
+    struct source_file *file = set->sealed ? NULL : find_file(set, chunk);
 
     if (file != NULL)
         want(set, file, text_of(module));
@@ -171,6 +192,84 @@ struct text source_set_text(const struct source_set *set, const char *chunk)
     const struct source_file *file = find_file(set, chunk);
 
     return file != NULL ? file->text : TEXT_NONE;
+}
+
+bool source_set_late(const struct source_set *set, size_t n, const char **chunk,
+                     struct text *source)
+{
+    for (const struct source_file *f = set->files; f != NULL; f = f->next) {
+        if (!f->late || n-- > 0)
+            continue;
+        *chunk = f->chunk;
+        *source = f->text;
+        return true;
+    }
+    return false;
+}
+
+bool source_set_is_sealed(const struct source_set *set)
+{
+    return set->sealed;
+}
+
+bool source_set_module(const struct source_set *set, const char *module,
+                       const char **chunk, struct text *source)
+{
+    const struct module *found = find_module(set, module);
+
+    if (found == NULL || found->file == NULL)
+        return false;
+    *chunk = found->file->chunk;
+    *source = found->file->text;
+    return true;
+}
+
+/* --- the version
+ * -------------------------------------------------------------------------- */
+
+static int compare_digests(const void *a, const void *b)
+{
+    return strcmp(((const struct source_digest *)a)->file,
+                  ((const struct source_digest *)b)->file);
+}
+
+const struct source_digest *source_set_files(struct source_set *set,
+                                             size_t *count)
+{
+    size_t n = 0;
+
+    *count = set->ndigests;
+    if (set->digests != NULL)
+        return set->digests;
+    for (const struct source_file *f = set->files; f != NULL; f = f->next)
+        n++;
+    set->digests = mem_alloc((n + 1) * sizeof(*set->digests));
+    for (const struct source_file *f = set->files; f != NULL; f = f->next) {
+        struct source_digest *made = &set->digests[set->ndigests++];
+        struct digest digest;
+
+        made->file = f->chunk;
+        digest_begin(&digest);
+        digest_text(&digest, f->text);
+        digest_end(&digest, made->digest);
+    }
+    qsort(set->digests, n, sizeof(*set->digests), compare_digests);
+    *count = n;
+    return set->digests;
+}
+
+void source_set_version(struct source_set *set, char out[DIGEST_LEN + 1])
+{
+    size_t count;
+    const struct source_digest *files = source_set_files(set, &count);
+    struct digest digest;
+
+    digest_begin(&digest);
+    for (size_t i = 0; i < count; i++) {
+        digest_text(&digest, text_of(files[i].file));
+        digest_text(&digest, text_of(files[i].digest));
+    }
+    digest_end(&digest, out);
 }
 
 /* --- a file with all that it requires
@@ -187,11 +286,16 @@ static const struct module *module_of(struct source_set *set,
 
     if (module != NULL)
         return module;
-    if (require_find(state, name, path)) {
+    if (!set->sealed && require_find(state, name, path)) {
         require_chunk_name(state, path, chunk, sizeof(chunk));
-        if (buffer_read_file(&source, path, REQUIRE_SOURCE_LIMIT, NULL) ==
-            STATUS_OK)
+        if (find_file(set, chunk) == NULL &&
+            buffer_read_file(&source, path, REQUIRE_SOURCE_LIMIT, NULL) ==
+                STATUS_OK) {
             source_set_add(set, chunk, name, buffer_text(&source));
+            set->files->late = true;
+        } else if (find_file(set, chunk) != NULL) {
+            source_set_add(set, chunk, name, TEXT_NONE);
+        }
         buffer_free(&source);
     }
     return add_module(set, name, NULL);
@@ -227,6 +331,21 @@ static void reach(struct source_set *set, const struct script_state *state,
         }
         reached->modules[reached->count++] = module;
     }
+}
+
+void source_set_seal(struct source_set *set, const struct script_state *state)
+{
+    const struct source_file *first, *done = NULL;
+
+    /* files that are read meanwhile come before those that were there */
+    do {
+        first = set->files;
+        for (const struct source_file *f = first; f != done; f = f->next)
+            for (const struct wanted *w = f->wanted; w != NULL; w = w->next)
+                (void)module_of(set, state, w->module);
+        done = first;
+    } while (set->files != first);
+    set->sealed = true;
 }
 
 static int compare_modules(const void *a, const void *b)

@@ -35,7 +35,7 @@ struct script_state {
     const struct log *log;
     char *app_dir;              /* real path, NULL: none */
     char *scripts;              /* real path, NULL: none */
-    struct source_set *sources; /* script.c: while it loads, else NULL */
+    struct source_set *sources; /* script.c's; NULL: none */
     bool package_granted;
     uint64_t random[4]; /* of math.random: script_state_seed */
     int globals_ref;    /* real table behind the locked globals */

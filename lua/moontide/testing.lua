@@ -98,6 +98,18 @@ function testing.host(options)
   }, Host)
 end
 
+-- Options are taken by their names; another one is a slip of the pen.
+local function check_words(options, known, what)
+  for key in pairs(options) do
+    local found = false
+    for _, word in ipairs(known) do found = found or key == word end
+    if not found then
+      error(("%s: unknown word %s; known are %s"):format(what, tostring(key), table.concat(known, ", ")), 4)
+    end
+  end
+  return options
+end
+
 local function encode(value, what)
   local good, text = pcall(moontide.json.encode, value)
   if not good then error(("%s: %s"):format(what, tostring(text)), 3) end
@@ -235,6 +247,15 @@ function Host:restart()
   self.core:restart()
 end
 
+--- reload([{ accept }]): takes the scripts as they lie in the folder now, as a
+-- running host does when they are saved. Gives { changed, version, changes };
+-- raises, and goes on with the ones before, when they are not good or would
+-- halt a consumer (`accept`: it goes on with the read models that it has).
+function Host:reload(options)
+  local changed, version, changes = self.core:reload(check_words(options or {}, { "accept" }, "reload").accept)
+  return { changed = changed, version = version, changes = changes }
+end
+
 --- fail(consumer, type[, times]): makes the handler fail the next `times`
 -- times (once unless said otherwise): each attempt of a message counts.
 function Host:fail(consumer, event_type, times)
@@ -243,18 +264,6 @@ end
 
 local function answer(text)
   return copy(moontide.json.decode(text))
-end
-
--- Options are taken by their names; another one is a slip of the pen.
-local function check_words(options, known, what)
-  for key in pairs(options) do
-    local found = false
-    for _, word in ipairs(known) do found = found or key == word end
-    if not found then
-      error(("%s: unknown word %s; known are %s"):format(what, tostring(key), table.concat(known, ", ")), 4)
-    end
-  end
-  return options
 end
 
 local FILTER = { "consumer", "type", "key", "error", "status", "older_than", "newer_than", "id", "position", "all" }

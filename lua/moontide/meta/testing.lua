@@ -129,6 +129,12 @@ function Host:redeliver() end
 --- Stops and starts the host.
 function Host:restart() end
 
+--- Takes the scripts as they lie in the folder now; raises, and goes on with
+--- the ones before, when they are not good or would halt a consumer.
+---@param options? { accept?: boolean }
+---@return { changed: boolean, version: string, changes: string }
+function Host:reload(options) end
+
 ---@param filter? moontide.testing.Filter
 ---@return moontide.testing.Letter[]
 function Host:dead_letters(filter) end
