@@ -2,7 +2,7 @@
 
 #include "db/catalog.h"
 
-#define WANTED_MAX 21 /* columns of the widest table, and NULL */
+#define WANTED_MAX 23 /* columns of the widest table, and NULL */
 
 static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
     [TABLE_EVENT_STORE] = {"id", "aggregate_id", "aggregate_type",
@@ -60,6 +60,13 @@ static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
                           "compensated_at", "updated_at"},
     [TABLE_COMMAND_RESULTS] = {"id", "aggregate_type", "aggregate_id", "name",
                                "outcome", "created_at"},
+    [TABLE_OUTBOX] =
+        {"id",           "outbox_route",  "event_id",       "event_type",
+         "tenant_id",    "execution_id",  "correlation_id", "causation_id",
+         "occurred_at",  "payload",       "status",         "created_at",
+         "published_at", "processing_at", "last_error",     "attempts",
+         "available_at", "ordering_key",  "claim_token",    "claim_expires_at",
+         "hlc",          "traceparent"},
     [TABLE_SCHEMA_VERSION] = {"id", "version", "installed_at", "upgraded_at"},
 };
 
@@ -67,9 +74,9 @@ static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
 static const char *const IDENTITIES[] = {
     "aggregate_id", "aggregate_type", "consumer_name", "consumer_type",
     "event_type",   "instance_id",    "message_key",   "name",
-    "projection",   "read_model_key", "resolved_key",  "saga_id",
-    "saga_type",    "source_name",    "step_name",     "topic",
-    "topic_name",
+    "ordering_key", "outbox_route",   "projection",    "read_model_key",
+    "resolved_key", "saga_id",        "saga_type",     "source_name",
+    "step_name",    "topic",          "topic_name",
 };
 
 const char *const *columns_wanted(enum table_id id)

@@ -49,6 +49,7 @@
     X(SAGA_DEADLINES, "saga_deadlines_table", "SAGA_DEADLINES", "saga")        \
     X(SAGA_STEPS, "saga_steps_table", "SAGA_STEPS", "saga")                    \
     X(COMMAND_RESULTS, "command_results_table", "COMMAND_RESULTS", "saga")     \
+    X(OUTBOX, "outbox_table", "OUTBOX", "outbox")                              \
     X(SCHEMA_VERSION, "schema_version_table", "MOONTIDE_SCHEMA", "messaging")
 
 enum table_id {
