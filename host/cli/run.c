@@ -5,7 +5,9 @@
 
 #include "base/json.h"
 #include "db/db.h"
+#include "db/url.h"
 #include "run/host.h"
+#include "run/supervisor.h"
 
 #include <inttypes.h>
 
@@ -89,35 +91,18 @@ static enum status run_forever(struct application *app, struct host *host,
     return status;
 }
 
-static enum status check_workers(struct cli *cli, struct diag *diag)
+/* In this process, without a supervisor. */
+static enum status run_here(struct cli *cli, struct diag *diag)
 {
-    int64_t workers;
-    enum status status = cli_integer(cli, "workers", 1, 0, 1024, &workers,
-                                     diag);
-
-    if (status == STATUS_OK && workers > 1)
-        return diag_set(diag, STATUS_USAGE,
-                        "several workers are not available in this version; "
-                        "leave --workers out, or give 1");
-    return status;
-}
-
-enum status cli_run(struct cli *cli, struct diag *diag)
-{
-    const volatile sig_atomic_t *stop;
+    const volatile sig_atomic_t *stop = stop_on_signals();
     struct diag close_diag = {.status = STATUS_OK};
     struct application app;
     struct host *host;
-    enum status status;
-    enum status closed;
-
-    status = check_workers(cli, diag);
-    if (status != STATUS_OK)
-        return status;
-    stop = stop_on_signals();
-    status = cli_open(
+    enum status status = cli_open(
         cli, APPLICATION_DATABASE | APPLICATION_SCRIPTS | APPLICATION_TABLES,
         &app, diag);
+    enum status closed;
+
     if (status != STATUS_OK)
         return status;
     stop_within(app.settings->stop_timeout_us);
@@ -137,4 +122,32 @@ enum status cli_run(struct cli *cli, struct diag *diag)
     }
     application_close(&app);
     return status;
+}
+
+enum status cli_run(struct cli *cli, struct diag *diag)
+{
+    struct supervisor_options options = {
+        .quiet = cli->quiet,
+        .config = cli->config,
+        .database = cli->database,
+    };
+    const char *refused;
+    int64_t workers;
+    enum status status = cli_settings(cli, &options.settings, diag);
+
+    if (status == STATUS_OK)
+        status = cli_integer(cli, "workers", options.settings->workers, 0, 1024,
+                             &workers, diag);
+    if (status != STATUS_OK)
+        return status;
+    refused = settings_refuse_workers(options.settings, (int)workers);
+    if (refused != NULL)
+        return diag_set(diag, STATUS_USAGE, "--workers %d: %s", (int)workers,
+                        refused);
+    /* nobody else could see a database in memory */
+    if (workers == 0 || cli_given(cli, "until-idle") ||
+        db_url_is_memory(options.settings->database))
+        return run_here(cli, diag);
+    options.workers = (int)workers;
+    return supervisor_run(&options, diag);
 }

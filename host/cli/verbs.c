@@ -31,7 +31,13 @@ static const struct cli_option run_options[] = {
     {.name = "until-idle", .doc = "process what is there, then exit"},
     {.name = "workers",
      .argument = "N",
-     .doc = "worker processes (0 and 1: this process)"},
+     .doc = "worker processes; 0: none, all in this process"},
+    {.name = NULL},
+};
+
+static const struct cli_option worker_options[] = {
+    {.name = "instance", .argument = "ID", .doc = "the instance that it is"},
+    {.name = "supervisor", .argument = "PID", .doc = "who has started it"},
     {.name = NULL},
 };
 
@@ -291,5 +297,11 @@ const struct cli_verb cli_verbs[] = {
      .max_args = CLI_MANY,
      .flags = CLI_PASS_THROUGH | CLI_HIDDEN,
      .run = cli_lua},
+    {.name = "worker",
+     .arguments = "",
+     .doc = "what `run` starts",
+     .options = worker_options,
+     .flags = CLI_HIDDEN,
+     .run = cli_worker},
     {.name = NULL},
 };

@@ -40,6 +40,11 @@ bool db_url_single_process(const char *url)
     return form >= 0 && forms[form].single_process;
 }
 
+bool db_url_is_memory(const char *url)
+{
+    return strcmp(url, FILE_PREFIX FILE_MEMORY) == 0;
+}
+
 void db_url_resolve(const char *url, const char *folder, struct buffer *out)
 {
     const char *path = url + strlen(FILE_PREFIX);

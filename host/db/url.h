@@ -24,6 +24,9 @@ const char *db_url_dialect(const char *url);
 /** Whether databases of this URL take one host with one process only. */
 bool db_url_single_process(const char *url);
 
+/** Whether such a database is gone with the connection that made it. */
+bool db_url_is_memory(const char *url);
+
 /** Appends the URL; a relative path of a file in it starts from `folder`. */
 void db_url_resolve(const char *url, const char *folder, struct buffer *out);
 

@@ -319,14 +319,25 @@ static const char *where_of(const struct settings *settings, const char *key)
     return WHERE_DEFAULT;
 }
 
+const char *settings_refuse_workers(const struct settings *settings,
+                                    int workers)
+{
+    if (workers > 1 && db_url_single_process(settings->database))
+        return "this database lets one process write at a time, so that more "
+               "workers would only wait for each other; set workers to 1, or "
+               "leave it out";
+    return NULL;
+}
+
 static enum status check_together(const struct settings *settings,
                                   struct diag *diag)
 {
-    if (settings->workers > 1)
-        return diag_set(diag, STATUS_CONFIG,
-                        "%s: workers = %d: several workers are not available "
-                        "in this version; set workers to 1",
-                        where_of(settings, "workers"), settings->workers);
+    const char *refused = settings_refuse_workers(settings, settings->workers);
+
+    if (refused != NULL)
+        return diag_set(diag, STATUS_CONFIG, "%s: workers = %d: %s",
+                        where_of(settings, "workers"), settings->workers,
+                        refused);
     if (settings->poll_max_us < settings->poll_min_us)
         return diag_set(diag, STATUS_CONFIG,
                         "poll.max_interval (%s) must not be shorter than "

@@ -23,7 +23,7 @@ struct settings {
     char *database;
     char *scripts;
     int partitions;
-    int workers; /* processes; 0 and 1: this process */
+    int workers; /* processes; 0: none, all in this process */
     int batch;
     int64_t poll_min_us;
     int64_t poll_max_us;
@@ -60,6 +60,10 @@ enum status settings_load(const struct settings_source *source,
 enum status settings_from_table(struct lua_State *L, int index,
                                 const char *app_dir, struct settings *settings,
                                 struct diag *diag) MUST_CHECK;
+
+/** Why the database does not take so many workers; NULL when it does. */
+const char *settings_refuse_workers(const struct settings *settings,
+                                    int workers);
 
 void settings_free(struct settings *settings);
 

@@ -47,7 +47,7 @@ const struct settings_key settings_keys[] = {
      .min = 0,
      .max = 1024,
      .allowed = "a whole number from 0 to 1024",
-     .doc = "worker processes; 0 and 1: this process"},
+     .doc = "worker processes; 0: none, all in one process"},
     {.name = "batch",
      .kind = SETTINGS_INTEGER,
      TARGET(batch),

@@ -43,7 +43,7 @@ local REFUSED = {
   { "database", '"oracle:x"', "sqlite:PATH" },
   { "database", "1", "sqlite:PATH" },
   { "workers", "-1", "a whole number from 0" },
-  { "workers", "2", "not available in this version" },
+  { "workers", "2", "one process write at a time" },
 }
 
 local TAKEN = {

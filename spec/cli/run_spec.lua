@@ -123,12 +123,8 @@ dialect.each(function(database)
       local host = app:start "run"
       process.wait_until(function() return host:err():find("running", 1, true) end, 20, "the host")
       -- once it has used the processor for long, the handler is in its loop
-      process.wait_until(function()
-        local fields = {}
-        local stat = process.read_file(("/proc/%d/stat"):format(host.pid)) or ""
-        for field in (stat:match "%) (.*)" or ""):gmatch "%S+" do fields[#fields + 1] = field end
-        return (tonumber(fields[12]) or 0) > 50
-      end, 20, "the handler")
+      local worker = host:worker()
+      process.wait_until(function() return process.cpu(worker) > 0.5 end, 20, "the handler")
       host:signal "TERM"
       host:signal "TERM"
       process.wait_until(function() host:signal "TERM"; return not host:alive() end, 10, "the end")

@@ -158,8 +158,8 @@ describe("the command line", function()
       end
     end)
 
-    it("of several workers is refused until there are workers", function()
-      mistake({ "run", "--workers", "2" }, "not available in this version")
+    it("of several workers is refused where one process writes at a time", function()
+      mistake({ "run", "--workers", "2" }, "one process write at a time")
       app:ok("--database", "sqlite::memory:", "run", "--until-idle", "--workers", "1")
       app:ok("--database", "sqlite::memory:", "run", "--until-idle", "--workers", "0")
     end)

@@ -133,10 +133,10 @@ dialect.each(function(database)
       append(5)
       local host = app:start("run")
       process.wait_until(function() return value "SELECT count(*) FROM ledger" == "5" end, 20, said(host))
-      host:signal "STOP"
+      host:signal_all "STOP"
       append(5)
       local lock = app.db:hold(app.db.lock_checkpoints)
-      host:signal "CONT"
+      host:signal_all "CONT"
       -- it has waited in vain when it says so
       process.wait_until(function() return host:err():lower():find("lock", 1, true) end, 30, said(host))
       assert.equal("5|5", value "SELECT (SELECT count(*) FROM ledger), max(position) FROM CONSUMER_CHECKPOINTS")
@@ -188,7 +188,7 @@ dialect.each(function(database)
         -- a sanitizer keeps what was freed; it must not count
         local host = app:start("run", { env = { ASAN_OPTIONS = "quarantine_size_mb=1" } })
         process.wait_until(function() return value "SELECT count(*) FROM ledger" == tostring(last) end, 60, said(host))
-        local status = process.read_file(("/proc/%d/status"):format(host.pid))
+        local status = process.read_file(("/proc/%d/status"):format(host:worker()))
         host:signal "TERM"
         assert.equal(0, host:wait().code)
         return tonumber(status:match "VmHWM:%s+(%d+) kB")

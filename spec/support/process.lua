@@ -137,6 +137,19 @@ function process.run(command)
   return result
 end
 
+--- signal(pid, name): false when there is no such process.
+function process.signal(pid, name)
+  return ffi.C.kill(pid, (assert(SIGNALS[name], "no such signal"))) == 0
+end
+
+--- cpu(pid): seconds of processor time that it has used; 0 when it is gone.
+function process.cpu(pid)
+  local fields = {}
+  local stat = process.read_file(("/proc/%d/stat"):format(pid)) or ""
+  for field in (stat:match "%) (.*)" or ""):gmatch "%S+" do fields[#fields + 1] = field end
+  return ((tonumber(fields[12]) or 0) + (tonumber(fields[13]) or 0)) / 100
+end
+
 local Started = {}
 Started.__index = Started
 
@@ -169,7 +182,32 @@ function Started:err() return process.read_file(self.scratch .. "err") or "" end
 --- signal(name): by pid, and only while it runs.
 function Started:signal(name)
   if not self:alive() then return false end
-  return ffi.C.kill(self.pid, (assert(SIGNALS[name], "no such signal"))) == 0
+  return process.signal(self.pid, name)
+end
+
+--- workers(): the pids of the processes that it has started and that are still
+-- there, by age.
+function Started:workers()
+  local pids = {}
+  local children = process.read_file(("/proc/%d/task/%d/children"):format(self.pid, self.pid)) or ""
+  for pid in children:gmatch "%d+" do pids[#pids + 1] = tonumber(pid) end
+  return pids
+end
+
+--- worker(): the pid of its only one, once it is there.
+function Started:worker()
+  local pids
+  process.wait_until(function()
+    pids = self:workers()
+    return #pids == 1
+  end, 20, function() return "one worker\n" .. self:err() end)
+  return pids[1]
+end
+
+--- signal_all(name): its workers, too.
+function Started:signal_all(name)
+  for _, pid in ipairs(self:workers()) do process.signal(pid, name) end
+  return self:signal(name)
 end
 
 --- wait(seconds): until it ends; gives { code, out, err }.

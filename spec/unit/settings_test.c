@@ -247,13 +247,13 @@ static void a_key_of_a_later_version_is_refused(void **state)
     }
 }
 
-static void several_workers_are_refused(void **state)
+static void several_workers_are_refused_where_one_process_writes(void **state)
 {
     struct settings settings;
 
     (void)state;
     refuse("return { workers = 2 }", "workers",
-           "several workers are not available in this version");
+           "this database lets one process write at a time");
     write_file("moontide.conf.lua", "return { workers = 0 }");
     load(&settings);
     assert_int_equal(settings.workers, 0);
@@ -377,7 +377,7 @@ int main(void)
         IN_FOLDER(relative_paths_start_in_the_folder_of_the_file),
         IN_FOLDER(an_unknown_key_names_file_and_nearest_key),
         IN_FOLDER(a_key_of_a_later_version_is_refused),
-        IN_FOLDER(several_workers_are_refused),
+        IN_FOLDER(several_workers_are_refused_where_one_process_writes),
         IN_FOLDER(a_bad_value_says_what_is_allowed),
         IN_FOLDER(a_file_that_gives_no_table_is_an_error),
         IN_FOLDER(empty_tables_are_no_unknown_keys),

@@ -1,0 +1,320 @@
+#include "run/supervisor.h"
+
+#include "run/supervisor_parts.h"
+
+#include "base/memory.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* How often it looks whether a worker hangs. */
+#define CHECK_MS 50
+
+/* A first worker that dies before it is ready is started again so often. */
+#define START_TRIES 5
+
+/* The same trouble of a worker is told so often. */
+#define TOLD_AGAIN_US (60 * CLOCK_SECOND)
+
+/* --- the end ------------------------------------------------------------- */
+
+static int alive(const struct supervisor *supervisor)
+{
+    int count = 0;
+
+    for (int i = 0; i < supervisor->nworkers; i++)
+        count += supervisor->workers[i].phase != WORKER_ABSENT;
+    return count;
+}
+
+/* With the last handle the loop ends. */
+static void close_all(struct supervisor *supervisor)
+{
+    uv_close((uv_handle_t *)&supervisor->terminate, NULL);
+    uv_close((uv_handle_t *)&supervisor->interrupt, NULL);
+    uv_close((uv_handle_t *)&supervisor->check, NULL);
+    uv_close((uv_handle_t *)&supervisor->deadline, NULL);
+    uv_close((uv_handle_t *)&supervisor->watchdog, NULL);
+    for (int i = 0; i < supervisor->nworkers; i++)
+        worker_process_close(&supervisor->workers[i]);
+}
+
+static void end_when_alone(struct supervisor *supervisor)
+{
+    if (supervisor->stopping && alive(supervisor) == 0)
+        close_all(supervisor);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct supervisor *supervisor = timer->data;
+
+    for (int i = 0; i < supervisor->nworkers; i++) {
+        struct worker_process *worker = &supervisor->workers[i];
+
+        supervisor->overdue += worker_process_alive(worker);
+        worker_process_kill(worker, NULL);
+    }
+}
+
+void supervisor_stop(struct supervisor *supervisor, const struct diag *diag)
+{
+    int64_t limit = supervisor->options->settings->stop_timeout_us;
+
+    if (diag != NULL && supervisor->end.status == STATUS_OK)
+        supervisor->end = *diag;
+    if (supervisor->stopping)
+        return;
+    supervisor->stopping = true;
+    notify_systemd_send(&supervisor->notify, "STOPPING=1");
+    for (int i = 0; i < supervisor->nworkers; i++) {
+        struct worker_process *worker = &supervisor->workers[i];
+
+        (void)uv_timer_stop(&worker->restart);
+        worker_process_send(worker, CHANNEL_STOP);
+    }
+    (void)uv_timer_start(&supervisor->deadline, on_deadline,
+                         (uint64_t)(limit / 1000), 0);
+    end_when_alone(supervisor);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct supervisor *supervisor = handle->data;
+
+    if (supervisor->signal != 0) {
+        for (int i = 0; i < supervisor->nworkers; i++)
+            worker_process_kill(&supervisor->workers[i], NULL);
+        _exit(128 + number);
+    }
+    supervisor->signal = number;
+    supervisor_stop(supervisor, NULL);
+}
+
+/* --- workers come and go ------------------------------------------------- */
+
+static void tell_running(struct supervisor *supervisor,
+                         const struct channel_message *ready)
+{
+    log_write(&supervisor->log, LOG_INFO, NULL,
+              "running %lld consumers on " TEXT_FORMAT " in %d worker%s",
+              (long long)ready->number, TEXT_ARGS(ready->text),
+              supervisor->nworkers, supervisor->nworkers == 1 ? "" : "s");
+    notify_systemd_send(&supervisor->notify,
+                        "READY=1\nSTATUS=running %lld consumers",
+                        (long long)ready->number);
+}
+
+void supervisor_worker_ready(struct supervisor *supervisor,
+                             struct worker_process *worker,
+                             const struct channel_message *ready)
+{
+    if (worker->ever_ready)
+        log_write(&supervisor->log, LOG_INFO, NULL, "worker %d runs again",
+                  worker->number);
+    worker->ever_ready = true;
+    if (supervisor->started || supervisor->stopping)
+        return;
+    supervisor->started = true;
+    tell_running(supervisor, ready);
+    /* tables are made and scripts are good: the others find all in place */
+    for (int i = 0; i < supervisor->nworkers; i++) {
+        if (supervisor->workers[i].phase == WORKER_ABSENT)
+            worker_process_start(&supervisor->workers[i]);
+    }
+}
+
+/* Several workers may have the same trouble; it is told once. */
+static void tell_end(struct supervisor *supervisor,
+                     const struct worker_process *worker)
+{
+    int64_t now = clock_monotonic();
+    char how[DIAG_MESSAGE_SIZE];
+
+    if (worker_process_ended_well(worker)) {
+        log_write(&supervisor->log, LOG_WARN, NULL,
+                  "worker %d was told to end; another one takes its place",
+                  worker->number);
+        return;
+    }
+    worker_process_how(worker, how, sizeof(how));
+    if (strcmp(how, supervisor->told) == 0 &&
+        now - supervisor->told_at < TOLD_AGAIN_US)
+        return;
+    memcpy(supervisor->told, how, sizeof(how));
+    supervisor->told_at = now;
+    log_write(&supervisor->log, LOG_ERROR, NULL, "worker %d %s: %s",
+              worker->number,
+              worker->ready_at != 0 ? "has ended" : "cannot start", how);
+}
+
+/* Whether the host cannot start because of how this one has ended. */
+static bool ends_start(struct supervisor *supervisor,
+                       const struct worker_process *worker, struct diag *diag)
+{
+    char how[DIAG_MESSAGE_SIZE];
+
+    if (supervisor->started || worker->ready_at != 0)
+        return false;
+    if (worker->failed) {
+        *diag = worker->failure;
+        return true;
+    }
+    if (++supervisor->crashes < START_TRIES)
+        return false;
+    worker_process_how(worker, how, sizeof(how));
+    diag_set(diag, STATUS_FAILED,
+             "the first worker has died %d times before it was ready, and the "
+             "host gives up: %s",
+             supervisor->crashes, how);
+    return true;
+}
+
+/* An orderly stop that fails, fails the run. */
+static void note_end(struct supervisor *supervisor,
+                     const struct worker_process *worker)
+{
+    char how[DIAG_MESSAGE_SIZE];
+
+    if (worker_process_ended_well(worker) || supervisor->overdue > 0 ||
+        supervisor->end.status != STATUS_OK)
+        return;
+    worker_process_how(worker, how, sizeof(how));
+    diag_set(&supervisor->end,
+             worker->failed ? worker->failure.status : STATUS_FAILED,
+             "worker %d did not stop in order: %s", worker->number, how);
+}
+
+void supervisor_worker_gone(struct supervisor *supervisor,
+                            struct worker_process *worker)
+{
+    struct diag diag;
+
+    if (supervisor->stopping) {
+        note_end(supervisor, worker);
+        end_when_alone(supervisor);
+        return;
+    }
+    if (ends_start(supervisor, worker, &diag)) {
+        supervisor_stop(supervisor, &diag);
+        return;
+    }
+    tell_end(supervisor, worker);
+    worker_process_restart(worker);
+}
+
+/* --- timers -------------------------------------------------------------- */
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    const struct supervisor *supervisor = timer->data;
+
+    notify_systemd_send(&supervisor->notify, "WATCHDOG=1");
+}
+
+/* --- the run ------------------------------------------------------------- */
+
+static void open_loop(struct supervisor *supervisor)
+{
+    uv_loop_t *loop = &supervisor->loop;
+
+    /* these fail for want of descriptors or memory only, with an abort or with
+     * a host that cannot be stopped; the latter is told by its caller */
+    (void)uv_signal_init(loop, &supervisor->terminate);
+    (void)uv_signal_init(loop, &supervisor->interrupt);
+    (void)uv_timer_init(loop, &supervisor->check);
+    (void)uv_timer_init(loop, &supervisor->deadline);
+    (void)uv_timer_init(loop, &supervisor->watchdog);
+    supervisor->terminate.data = supervisor->interrupt.data = supervisor;
+    supervisor->check.data = supervisor->deadline.data = supervisor;
+    supervisor->watchdog.data = supervisor;
+    for (int i = 0; i < supervisor->nworkers; i++)
+        worker_process_init(&supervisor->workers[i], supervisor, i + 1);
+}
+
+static enum status watch_signals(struct supervisor *supervisor,
+                                 struct diag *diag)
+{
+    int failure = uv_signal_start(&supervisor->terminate, on_signal, SIGTERM);
+
+    if (failure == 0)
+        failure = uv_signal_start(&supervisor->interrupt, on_signal, SIGINT);
+    if (failure == 0)
+        return STATUS_OK;
+    return diag_set(diag, STATUS_FAILED, "cannot watch signals: %s",
+                    uv_strerror(failure));
+}
+
+static enum status run_loop(struct supervisor *supervisor, struct diag *diag)
+{
+    uint64_t watchdog = (uint64_t)supervisor->notify.watchdog_us / 1000;
+    enum status status = watch_signals(supervisor, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (watchdog > 0)
+        (void)uv_timer_start(&supervisor->watchdog, on_watchdog, 0, watchdog);
+    worker_process_start(&supervisor->workers[0]);
+    (void)uv_run(&supervisor->loop, UV_RUN_DEFAULT);
+    if (supervisor->overdue > 0)
+        diag_set(&supervisor->end, STATUS_FAILED,
+                 "%d of %d workers did not end within stop_timeout and were "
+                 "killed; what they had in hand is rolled back",
+                 supervisor->overdue, supervisor->nworkers);
+    if (supervisor->end.status == STATUS_OK && supervisor->started)
+        log_write(&supervisor->log, LOG_INFO, NULL, "stopped");
+    *diag = supervisor->end;
+    return supervisor->end.status;
+}
+
+static void open_log(struct supervisor *supervisor)
+{
+    const struct settings *settings = supervisor->options->settings;
+
+    supervisor->clock = (struct clock){.offset_us = settings->clock_offset_us};
+    supervisor->log = (struct log){
+        .out = stderr,
+        .level = settings->log_level,
+        .format = settings->log_format,
+        .clock = &supervisor->clock,
+    };
+    if (supervisor->options->quiet && supervisor->log.level < LOG_WARN)
+        supervisor->log.level = LOG_WARN;
+}
+
+enum status supervisor_run(const struct supervisor_options *options,
+                           struct diag *diag)
+{
+    struct supervisor *supervisor = mem_alloc(sizeof(*supervisor));
+    enum status status;
+    int failure;
+
+    supervisor->options = options;
+    supervisor->nworkers = options->workers;
+    open_log(supervisor);
+    status = notify_systemd_open(&supervisor->notify, diag);
+    if (status != STATUS_OK)
+        goto fail_notify;
+    /* what it was started with goes to the workers with its environment: a URL
+     * with a password is not for everybody's eyes */
+    if (options->database != NULL)
+        (void)setenv("MOONTIDE_DATABASE", options->database, 1);
+    failure = uv_loop_init(&supervisor->loop);
+    if (failure != 0) {
+        status = diag_set(diag, STATUS_FAILED, "cannot make an event loop: %s",
+                          uv_strerror(failure));
+        goto fail_loop;
+    }
+    supervisor->workers = mem_alloc((size_t)options->workers *
+                                    sizeof(*supervisor->workers));
+    open_loop(supervisor);
+    status = run_loop(supervisor, diag);
+    (void)uv_loop_close(&supervisor->loop);
+    mem_free(supervisor->workers);
+fail_loop:
+    notify_systemd_close(&supervisor->notify);
+fail_notify:
+    mem_free(supervisor);
+    return status;
+}

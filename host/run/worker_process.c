@@ -1,0 +1,307 @@
+#include "run/worker_process.h"
+
+#include "run/supervisor_parts.h"
+#include "run/worker.h"
+
+#include "base/memory.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RESTART_FIRST_US (20 * 1000)
+#define RESTART_CAP_US   (10 * CLOCK_SECOND)
+
+/* One that has lived so long is not in a loop of crashes. */
+#define SETTLED_US (10 * CLOCK_SECOND)
+
+#define ARGUMENTS_MAX 12
+
+void worker_process_init(struct worker_process *worker,
+                         struct supervisor *supervisor, int number)
+{
+    *worker = (struct worker_process){
+        .supervisor = supervisor,
+        .number = number,
+        .backoff = backoff_make(RESTART_FIRST_US, RESTART_CAP_US),
+    };
+    (void)uv_timer_init(&supervisor->loop, &worker->restart);
+    worker->restart.data = worker;
+}
+
+bool worker_process_alive(const struct worker_process *worker)
+{
+    return worker->phase != WORKER_ABSENT && worker->phase != WORKER_ENDED;
+}
+
+/* --- its end ------------------------------------------------------------- */
+
+void worker_process_kill(struct worker_process *worker, const char *why)
+{
+    if (!worker_process_alive(worker))
+        return;
+    if (why != NULL && !worker->failed) {
+        worker->failed = true;
+        diag_set(&worker->failure, STATUS_FAILED, "%s", why);
+    }
+    worker->phase = WORKER_ENDING;
+    (void)uv_process_kill(&worker->process, SIGKILL);
+}
+
+bool worker_process_ended_well(const struct worker_process *worker)
+{
+    return worker->stopped && !worker->failed && worker->exit_signal == 0 &&
+           worker->exit_code == 0;
+}
+
+void worker_process_how(const struct worker_process *worker, char *out,
+                        size_t size)
+{
+    if (worker->failed)
+        (void)snprintf(out, size, "%s", worker->failure.message);
+    else if (worker->exit_signal != 0)
+        (void)snprintf(out, size, "it was ended by signal %d (%s)",
+                       worker->exit_signal, strsignal(worker->exit_signal));
+    else
+        (void)snprintf(out, size, "it exited with %lld without a word",
+                       (long long)worker->exit_code);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct worker_process *worker = handle->data;
+
+    if (--worker->handles > 0)
+        return;
+    worker->phase = WORKER_ABSENT;
+    channel_reader_free(&worker->reader);
+    supervisor_worker_gone(worker->supervisor, worker);
+}
+
+static void close_handles(struct worker_process *worker)
+{
+    worker->phase = WORKER_ENDED;
+    uv_close((uv_handle_t *)&worker->process, on_closed);
+    uv_close((uv_handle_t *)&worker->channel, on_closed);
+}
+
+/* --- its channel --------------------------------------------------------- */
+
+static void take_message(struct worker_process *worker,
+                         const struct channel_message *message)
+{
+    switch (message->type) {
+    case CHANNEL_READY:
+        if (worker->phase != WORKER_STARTING || worker->ready_at != 0)
+            break;
+        worker->phase = WORKER_RUNNING;
+        worker->ready_at = clock_monotonic();
+        supervisor_worker_ready(worker->supervisor, worker, message);
+        break;
+    case CHANNEL_FAILED:
+        if (worker->failed)
+            break;
+        worker->failed = true;
+        diag_set(&worker->failure, (enum status)message->number, TEXT_FORMAT,
+                 TEXT_ARGS(message->text));
+        break;
+    case CHANNEL_STOPPED:
+        worker->stopped = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_bytes(struct worker_process *worker, const char *bytes,
+                       size_t len)
+{
+    struct channel_message message;
+    struct diag diag;
+    bool found = true;
+
+    channel_reader_add(&worker->reader, bytes, len);
+    while (found) {
+        if (channel_reader_next(&worker->reader, CHANNEL_WORKER, &message,
+                                &found, &diag) != STATUS_OK) {
+            (void)uv_read_stop((uv_stream_t *)&worker->channel);
+            worker_process_kill(worker, diag.message);
+            return;
+        }
+        if (found)
+            take_message(worker, &message);
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *space)
+{
+    struct worker_process *worker = stream->data;
+
+    if (n > 0)
+        take_bytes(worker, space->base, (size_t)n);
+    else if (n < 0) /* the exit comes next */
+        (void)uv_read_stop(stream);
+    mem_free(space->base);
+}
+
+static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *space)
+{
+    const size_t size = 4096;
+
+    (void)handle;
+    (void)suggested;
+    *space = uv_buf_init(mem_alloc(size), (unsigned)size);
+}
+
+/* What it has sent before its end may not be read yet. */
+static void read_rest(struct worker_process *worker)
+{
+    char bytes[4096];
+    uv_os_fd_t fd;
+    ssize_t n;
+
+    (void)uv_read_stop((uv_stream_t *)&worker->channel);
+    if (uv_fileno((uv_handle_t *)&worker->channel, &fd) != 0)
+        return;
+    do {
+        n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (n > 0)
+            take_bytes(worker, bytes, (size_t)n);
+    } while (n > 0);
+}
+
+struct pending_write {
+    uv_write_t request;
+    struct buffer frame;
+};
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct pending_write *write = request->data;
+
+    (void)status; /* a worker that is gone is told nothing */
+    buffer_free(&write->frame);
+    mem_free(write);
+}
+
+void worker_process_send(struct worker_process *worker, enum channel_type type)
+{
+    const struct channel_message message = {.type = type};
+    uv_stream_t *stream = (uv_stream_t *)&worker->channel;
+    struct pending_write *write;
+    uv_buf_t bytes;
+
+    if (!worker_process_alive(worker))
+        return;
+    write = mem_alloc(sizeof(*write));
+    write->request.data = write;
+    channel_write(&write->frame, &message);
+    bytes = uv_buf_init(write->frame.data, (unsigned)write->frame.len);
+    if (uv_write(&write->request, stream, &bytes, 1, on_written) != 0)
+        on_written(&write->request, 0);
+}
+
+/* --- its start ----------------------------------------------------------- */
+
+static void on_exit(uv_process_t *process, int64_t code, int number)
+{
+    struct worker_process *worker = process->data;
+
+    worker->exit_code = code;
+    worker->exit_signal = number;
+    read_rest(worker);
+    close_handles(worker);
+}
+
+/* A random id: no two runs of a host have one in common. */
+static void name_instance(struct worker_process *worker)
+{
+    struct uuid_source fresh = {.last_ms = 0};
+    struct uuid id = uuid_v7(&fresh, clock_now(NULL));
+
+    uuid_format(&id, worker->instance);
+}
+
+static int spawn(struct worker_process *worker)
+{
+    const struct supervisor_options *options = worker->supervisor->options;
+    char self[16];
+    char *arguments[ARGUMENTS_MAX] = {"moontide",     "worker",
+                                      "--instance",   worker->instance,
+                                      "--supervisor", self};
+    int n = 6;
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDOUT_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
+         .data.stream = (uv_stream_t *)&worker->channel},
+    };
+    uv_process_options_t how = {
+        .exit_cb = on_exit,
+        .file = "/proc/self/exe",
+        .args = arguments,
+        .stdio = stdio,
+        .stdio_count = sizeof(stdio) / sizeof(stdio[0]),
+    };
+
+    (void)snprintf(self, sizeof(self), "%d", (int)getpid());
+    if (options->config != NULL) {
+        arguments[n++] = "--config";
+        arguments[n++] = (char *)options->config;
+    }
+    if (options->quiet)
+        arguments[n++] = "--quiet";
+    return uv_spawn(&worker->supervisor->loop, &worker->process, &how);
+}
+
+void worker_process_start(struct worker_process *worker)
+{
+    int failure;
+
+    worker->ready_at = 0;
+    worker->stopped = worker->failed = false;
+    worker->exit_code = 0;
+    worker->exit_signal = 0;
+    name_instance(worker);
+    (void)uv_pipe_init(&worker->supervisor->loop, &worker->channel, 0);
+    worker->channel.data = worker->process.data = worker;
+    worker->handles = 2;
+    worker->phase = WORKER_STARTING;
+    failure = spawn(worker);
+    if (failure == 0) {
+        (void)uv_read_start((uv_stream_t *)&worker->channel, give_space,
+                            on_read);
+        return;
+    }
+    worker->failed = true;
+    diag_set(&worker->failure, STATUS_FAILED,
+             "cannot start a worker process: %s", uv_strerror(failure));
+    close_handles(worker);
+}
+
+/* --- and the next one ---------------------------------------------------- */
+
+static void on_restart(uv_timer_t *timer)
+{
+    struct worker_process *worker = timer->data;
+
+    worker_process_start(worker);
+}
+
+void worker_process_restart(struct worker_process *worker)
+{
+    int64_t wait;
+
+    if (worker->ready_at != 0 &&
+        clock_monotonic() - worker->ready_at > SETTLED_US)
+        backoff_reset(&worker->backoff);
+    wait = backoff_next(&worker->backoff);
+    (void)uv_timer_start(&worker->restart, on_restart, (uint64_t)wait / 1000,
+                         0);
+}
+
+void worker_process_close(struct worker_process *worker)
+{
+    uv_close((uv_handle_t *)&worker->restart, NULL);
+}

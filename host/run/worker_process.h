@@ -1,0 +1,66 @@
+/*
+ * Worker process -- one worker as its supervisor sees it: started, spoken to
+ * over its channel, killed, reaped. Each start is a new instance.
+ */
+#ifndef HOST_RUN_WORKER_PROCESS_H
+#define HOST_RUN_WORKER_PROCESS_H
+
+#include "base/uuid.h"
+#include "run/backoff.h"
+#include "run/channel.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct supervisor;
+
+enum worker_phase {
+    WORKER_ABSENT,   /* no process; one may be due to be started */
+    WORKER_STARTING, /* it has not said that it is ready */
+    WORKER_RUNNING,
+    WORKER_ENDING, /* told to stop, or killed */
+    WORKER_ENDED,  /* reaped; its handles are being closed */
+};
+
+struct worker_process {
+    struct supervisor *supervisor;
+    int number; /* from 1 */
+    enum worker_phase phase;
+    char instance[UUID_TEXT_LEN + 1]; /* of the newest start */
+    uv_process_t process;
+    uv_pipe_t channel;
+    int handles; /* of these two that are not closed yet */
+    struct channel_reader reader;
+    uv_timer_t restart;
+    struct backoff backoff;
+    bool ever_ready;
+    int64_t ready_at;    /* monotonic; 0: not yet */
+    bool stopped;        /* it has said that it ends in order */
+    bool failed;         /* it has said why it ends: */
+    struct diag failure; /* ... its own, or what it is killed for */
+    int64_t exit_code;
+    int exit_signal;
+};
+
+void worker_process_init(struct worker_process *worker,
+                         struct supervisor *supervisor, int number);
+/** Starts it; supervisor_worker_gone follows sooner or later, also when there
+ * could be no process. */
+void worker_process_start(struct worker_process *worker);
+/** Tells it something; a worker that is not there is not told. */
+void worker_process_send(struct worker_process *worker, enum channel_type type);
+/** Whether there is a process. */
+bool worker_process_alive(const struct worker_process *worker);
+/** SIGKILL. `why` is for the log, NULL when the end needs no word. */
+void worker_process_kill(struct worker_process *worker, const char *why);
+/** Whether it has come to an end by itself, or as it was told. */
+bool worker_process_ended_well(const struct worker_process *worker);
+/** How it ended: "was ended by signal 9" and the like. */
+void worker_process_how(const struct worker_process *worker, char *out,
+                        size_t size);
+/** Starts it again after its backoff. */
+void worker_process_restart(struct worker_process *worker);
+/** Starts it no more; its timer is closed with the loop. */
+void worker_process_close(struct worker_process *worker);
+
+#endif
