@@ -311,6 +311,12 @@ static void take_tables(const struct build *b)
     d->tables_file = take_tables_path(b);
     if (d->tables_file == NULL)
         return;
+    if (state->sources != NULL && source_set_is_sealed(state->sources)) {
+        d->tables_sql = source_set_text(state->sources, d->tables_file);
+        if (d->tables_sql.data == NULL)
+            fail(b, "tables: the file is no part of the version");
+        return;
+    }
     len = snprintf(path, sizeof(path), "%s/%s",
                    state->app_dir != NULL ? state->app_dir : ".",
                    d->tables_file);

@@ -5,6 +5,7 @@
 #include "script/declare.h"
 #include "script/handler_call.h"
 #include "script/lua_call.h"
+#include "script/source_bundle.h"
 #include "script/source_set.h"
 
 #include <dirent.h>
@@ -99,8 +100,9 @@ static int step_file(lua_State *L)
         loading->bad_source = true;
         return 0;
     }
-    source_set_add(loading->script->state->sources, loading->file, NULL,
-                   loading->source);
+    if (!source_set_is_sealed(loading->script->state->sources))
+        source_set_add(loading->script->state->sources, loading->file, NULL,
+                       loading->source);
     lua_call(L, 0, LUA_MULTRET);
     declare_file(L, loading->file, lua_gettop(L) - base);
     return 0;
@@ -154,26 +156,50 @@ static enum status load_file(struct loading *loading, const char *folder,
     return status;
 }
 
-static enum status load_all(struct script *script,
-                            const struct script_options *options,
-                            struct diag *diag)
+static enum status load_folder(struct loading *loading,
+                               const struct script_options *options,
+                               struct diag *diag)
 {
-    struct loading loading = {.script = script};
     struct file_list list = {.names = NULL};
     struct buffer folder = BUFFER_EMPTY;
     enum status status;
 
     buffer_printf(&folder, "%s/%s", options->app_dir, options->scripts);
     status = list_files(folder.data, &list, diag);
-    if (status == STATUS_OK)
-        status = run_step(&loading, step_begin, diag);
     for (size_t i = 0; status == STATUS_OK && i < list.count; i++)
-        status = load_file(&loading, folder.data, options->scripts,
+        status = load_file(loading, folder.data, options->scripts,
                            list.names[i], diag);
-    if (status == STATUS_OK)
-        status = run_step(&loading, step_end, diag);
     file_list_free(&list);
     buffer_free(&folder);
+    return status;
+}
+
+static enum status load_bundle(struct loading *loading, struct diag *diag)
+{
+    const struct source_set *sources = loading->script->state->sources;
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0;
+         status == STATUS_OK &&
+         source_set_declaring(sources, i, &loading->file, &loading->source);
+         i++)
+        status = run_step(loading, step_file, diag);
+    return status;
+}
+
+static enum status load_all(struct script *script,
+                            const struct script_options *options,
+                            struct diag *diag)
+{
+    struct loading loading = {.script = script};
+    enum status status = run_step(&loading, step_begin, diag);
+
+    if (status == STATUS_OK && options->bundle.data != NULL)
+        status = load_bundle(&loading, diag);
+    else if (status == STATUS_OK)
+        status = load_folder(&loading, options, diag);
+    if (status == STATUS_OK)
+        status = run_step(&loading, step_end, diag);
     return status;
 }
 
@@ -206,13 +232,14 @@ static void close_state(struct script *script)
 enum status script_open(const struct script_options *options,
                         struct script **script_out, struct diag *diag)
 {
+    bool from_disk = options->bundle.data == NULL;
     const struct state_options state_options = {
         .time_us = options->limits.time_us,
         .memory = options->limits.memory,
         .jit = options->jit,
         .grants = options->grants,
-        .app_dir = options->app_dir,
-        .scripts = options->scripts,
+        .app_dir = from_disk ? options->app_dir : NULL,
+        .scripts = from_disk ? options->scripts : NULL,
         .log = options->log,
     };
     struct script *script = mem_alloc(sizeof(*script));
@@ -231,11 +258,17 @@ enum status script_open(const struct script_options *options,
         .partitions = options->partitions,
         .policy = options->policy,
     };
-    script->state->sources = source_set_new();
-    status = load_all(script, options, diag);
+    if (from_disk)
+        script->state->sources = source_set_new();
+    else
+        status = source_bundle_read(options->bundle, &script->state->sources,
+                                    diag);
+    if (status == STATUS_OK)
+        status = load_all(script, options, diag);
     if (status != STATUS_OK)
         goto fail_load;
-    source_set_seal(script->state->sources, script->state);
+    if (from_disk)
+        source_set_seal(script->state->sources, script->state);
     status = check_late(script->state, diag);
     if (status != STATUS_OK)
         goto fail_load;
@@ -282,6 +315,11 @@ const struct source_digest *script_files(const struct script *script,
                                          size_t *count)
 {
     return source_set_files(script->state->sources, count);
+}
+
+void script_bundle(const struct script *script, struct buffer *out)
+{
+    source_bundle_write(script->state->sources, out);
 }
 
 const char *const *script_warnings(const struct script *script)

@@ -24,6 +24,7 @@ struct script_limits {
 struct script_options {
     const char *app_dir; /* folder of moontide.conf.lua */
     const char *scripts; /* folder of declarations, relative to app_dir */
+    struct text bundle;  /* load this and nothing from the disk; NULL: no */
     const char *dialect; /* picks SQL texts given per dialect */
     int partitions;
     struct script_limits limits;
@@ -36,7 +37,7 @@ struct script_options {
 
 /**
  * Loads and checks every file. CONFIG: the first error as
- * "handlers/x.lua:12: what, and what to do".
+ * "handlers/x.lua:12: what, and what to do". INVALID: a damaged bundle.
  */
 enum status script_open(const struct script_options *options,
                         struct script **script, struct diag *diag) MUST_CHECK;
@@ -54,6 +55,9 @@ const char *script_version(const struct script *script);
  * files. */
 const struct source_digest *script_files(const struct script *script,
                                          size_t *count);
+
+/** Appends the files as they were read, for script_options.bundle. */
+void script_bundle(const struct script *script, struct buffer *out);
 
 /** Warnings of the load (upvalues assigned in handlers ...), NULL-terminated,
  * owned by the script. */

@@ -1,44 +1,11 @@
-#include "script/source_set.h"
+#include "script/source_set_parts.h"
 
-#include "base/arena.h"
 #include "base/memory.h"
 #include "script/lua_token.h"
 #include "script/require.h"
 
 #include <limits.h>
 #include <stdlib.h>
-
-/* The names that a file requires. */
-struct wanted {
-    const char *module;
-    struct wanted *next;
-};
-
-struct source_file {
-    const char *chunk;
-    struct text text;
-    bool other;                  /* no Lua */
-    bool late;                   /* named in a text, required by nobody yet */
-    char digest[DIGEST_LEN + 1]; /* of the tokens */
-    struct wanted *wanted;
-    struct source_file *next;
-};
-
-/* What a name of require stands for. */
-struct module {
-    const char *name;
-    struct source_file *file; /* NULL: none of the application */
-    struct module *next;
-};
-
-struct source_set {
-    struct arena arena;
-    struct source_file *files;
-    struct module *modules;
-    bool sealed;
-    struct source_digest *digests; /* made when asked for */
-    size_t ndigests;
-};
 
 struct source_set *source_set_new(void)
 {
@@ -74,8 +41,8 @@ static struct module *find_module(const struct source_set *set,
     return module;
 }
 
-static struct module *add_module(struct source_set *set, const char *name,
-                                 struct source_file *file)
+struct module *source_set_add_module(struct source_set *set, const char *name,
+                                     struct source_file *file)
 {
     struct module *module = find_module(set, name);
 
@@ -168,7 +135,9 @@ void source_set_add(struct source_set *set, const char *chunk,
         read_tokens(set, file);
     }
     if (module != NULL)
-        (void)add_module(set, module, file);
+        (void)source_set_add_module(set, module, file);
+    else
+        file->declares = true;
 }
 
 void source_set_add_other(struct source_set *set, const char *path,
@@ -199,6 +168,25 @@ bool source_set_late(const struct source_set *set, size_t n, const char **chunk,
 {
     for (const struct source_file *f = set->files; f != NULL; f = f->next) {
         if (!f->late || n-- > 0)
+            continue;
+        *chunk = f->chunk;
+        *source = f->text;
+        return true;
+    }
+    return false;
+}
+
+bool source_set_declaring(const struct source_set *set, size_t n,
+                          const char **chunk, struct text *source)
+{
+    for (const struct source_file *f = set->files; f != NULL; f = f->next) {
+        size_t before = 0;
+
+        if (!f->declares)
+            continue;
+        for (const struct source_file *g = set->files; g != NULL; g = g->next)
+            before += g->declares && strcmp(g->chunk, f->chunk) < 0;
+        if (before != n)
             continue;
         *chunk = f->chunk;
         *source = f->text;
@@ -298,7 +286,7 @@ static const struct module *module_of(struct source_set *set,
         }
         buffer_free(&source);
     }
-    return add_module(set, name, NULL);
+    return source_set_add_module(set, name, NULL);
 }
 
 struct reached {

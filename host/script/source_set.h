@@ -47,6 +47,9 @@ void source_set_seal(struct source_set *set, const struct script_state *state);
  * yet. False: there are no more. */
 bool source_set_late(const struct source_set *set, size_t n, const char **chunk,
                      struct text *source);
+/** Number `n` of the files of declarations, as they are sorted. */
+bool source_set_declaring(const struct source_set *set, size_t n,
+                          const char **chunk, struct text *source);
 bool source_set_is_sealed(const struct source_set *set);
 
 /** What require(module) loads, as it was read; false when no file that was
