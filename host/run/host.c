@@ -133,7 +133,7 @@ enum status host_open(struct application *app,
     host->env = declared_consumer_env(app);
     host->env.flight = &host->flight;
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
-    host->detector.may_repair = app->settings->schema_create;
+    host->watch.detector.may_repair = app->settings->schema_create;
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
     for (size_t i = 0; i < host->nworkers; i++)
         declared_consumer_init(&host->workers[i].declared, app, &host->env,
@@ -430,10 +430,11 @@ enum status host_run_until_idle(struct host *host,
     if (status != STATUS_OK || *stop)
         return status;
     /* Nobody waits here until the mark moves. */
-    if (host->detector.blocked[0] != '\0' && host->blocked_told == 0)
+    if (host->watch.detector.blocked[0] != '\0' &&
+        host->watch.blocked_told == 0)
         log_write(&host->app->log, LOG_WARN,
                   &(struct log_about){.topic = TOPIC_EVENT_STORE}, "%s",
-                  host->detector.blocked);
+                  host->watch.detector.blocked);
     status = host_stuck(host, diag);
     return status == STATUS_OK ? host_report(host, diag) : status;
 }

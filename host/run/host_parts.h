@@ -10,6 +10,7 @@
 #include "run/backoff.h"
 #include "run/declared_consumer.h"
 #include "run/host.h"
+#include "run/mark_watch.h"
 #include "topic/high_water_mark.h"
 
 /* One declared consumer and the model that applies for it. */
@@ -33,11 +34,9 @@ struct host {
     struct worker *workers;
     size_t nworkers;
     struct high_water_mark mark;
-    struct mark_detector detector;
+    struct mark_watch watch;
     int64_t marked_at;      /* monotonic: when the mark was looked at last */
     bool worked;            /* the newest round applied something */
-    int64_t blocked_since;  /* monotonic: since when the mark is held back */
-    int64_t blocked_told;   /* ... and when the log named who holds it */
     struct backoff backoff; /* after conflicts and lost connections */
     int64_t refreshed_at;   /* monotonic */
     bool lose_answer;

@@ -7,40 +7,9 @@
 #define MARK_PAUSE_US      (CLOCK_SECOND / 50)
 #define MARK_PAUSE_LONG_US (CLOCK_SECOND / 2)
 
-/* The log names who keeps the mark back after a while, and then this often. */
-#define BLOCKED_PATIENCE_US CLOCK_SECOND
-#define BLOCKED_AGAIN_US    (30 * CLOCK_SECOND)
-
 /* Whether somebody paused, resumed or rebuilt a consumer is looked at so
  * often. */
 #define REFRESH_US (CLOCK_SECOND / 2)
-
-/* Who keeps the mark back is told when it has lasted for a moment, and again
- * now and then. */
-static void tell_blocked(struct host *host)
-{
-    const struct log_about about = {.topic = TOPIC_EVENT_STORE};
-    struct mark_detector *detector = &host->detector;
-    int64_t now = clock_monotonic();
-
-    if (detector->repaired)
-        log_write(&host->app->log, LOG_WARN, &about,
-                  "the sequence of positions had a wider CACHE and was set "
-                  "back to CACHE 1");
-    detector->repaired = false;
-    if (detector->blocked[0] == '\0') {
-        host->blocked_since = 0;
-        return;
-    }
-    if (host->blocked_since == 0)
-        host->blocked_since = now;
-    if (now - host->blocked_since < BLOCKED_PATIENCE_US ||
-        (host->blocked_told != 0 &&
-         now - host->blocked_told < BLOCKED_AGAIN_US))
-        return;
-    host->blocked_told = now;
-    log_write(&host->app->log, LOG_WARN, &about, "%s", detector->blocked);
-}
 
 /* While somebody still has a page below the known mark, a newer one is worth a
  * round trip only now and then. */
@@ -71,10 +40,10 @@ enum status host_advance_mark(struct host *host, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     status = high_water_mark_detect(app->db, app->catalog, TOPIC_EVENT_STORE,
-                                    &host->detector, &host->mark, diag);
+                                    &host->watch.detector, &host->mark, diag);
     host->marked_at = clock_monotonic();
     if (status == STATUS_OK)
-        tell_blocked(host);
+        mark_watch_tell(&host->watch, &app->log);
     return status;
 }
 

@@ -11,8 +11,14 @@
 /* How often it looks whether a worker hangs. */
 #define CHECK_MS 50
 
+/* A worker that is silent for so many leases has long lost its own. */
+#define SILENT_LEASES 3
+
 /* A first worker that dies before it is ready is started again so often. */
 #define START_TRIES 5
+
+/* When workers had to be killed, the end of the rest takes so long at most. */
+#define LAST_MS 1000
 
 /* The same trouble of a worker is told so often. */
 #define TOLD_AGAIN_US (60 * CLOCK_SECOND)
@@ -40,16 +46,36 @@ static void close_all(struct supervisor *supervisor)
         worker_process_close(&supervisor->workers[i]);
 }
 
+/* Workers first: until they are gone somebody has to vouch for them. */
 static void end_when_alone(struct supervisor *supervisor)
 {
-    if (supervisor->stopping && alive(supervisor) == 0)
+    if (!supervisor->stopping || alive(supervisor) > 0)
+        return;
+    if (supervisor->duties == NULL || supervisor->duties_ended)
         close_all(supervisor);
+    else
+        duties_stop(supervisor->duties);
+}
+
+static void on_duties_ended(void *arg)
+{
+    struct supervisor *supervisor = arg;
+
+    supervisor->duties_ended = true;
+    end_when_alone(supervisor);
 }
 
 static void on_deadline(uv_timer_t *timer)
 {
     struct supervisor *supervisor = timer->data;
 
+    if (alive(supervisor) == 0) {
+        log_write(&supervisor->log, LOG_WARN, NULL,
+                  "the database does not answer, and the host ends without it");
+        _exit(supervisor->end.status == STATUS_OK ? 0 : 1);
+    }
+    /* the rest has a moment to record that they are gone */
+    (void)uv_timer_start(&supervisor->deadline, on_deadline, LAST_MS, 0);
     for (int i = 0; i < supervisor->nworkers; i++) {
         struct worker_process *worker = &supervisor->workers[i];
 
@@ -106,6 +132,47 @@ static void tell_running(struct supervisor *supervisor,
                         (long long)ready->number);
 }
 
+/* What it applied when it died is its failure, unless the host killed it for
+ * another reason. */
+static void bury(struct supervisor *supervisor,
+                 const struct worker_process *worker)
+{
+    struct dead_worker dead = {.number = worker->number};
+
+    if (supervisor->duties == NULL || worker_process_ended_well(worker))
+        return;
+    memcpy(dead.instance, worker->instance, sizeof(dead.instance));
+    dead.charged = worker_process_attempt(worker, &dead.attempt, &dead.end) &&
+                   (worker->hung || !worker->failed) &&
+                   supervisor->overdue == 0;
+    duties_bury(supervisor->duties, &dead);
+}
+
+static void on_moved(void *arg)
+{
+    struct supervisor *supervisor = arg;
+
+    for (int i = 0; i < supervisor->nworkers; i++) {
+        if (supervisor->workers[i].phase == WORKER_RUNNING)
+            worker_process_send(&supervisor->workers[i], CHANNEL_WAKE);
+    }
+}
+
+static void start_duties(struct supervisor *supervisor)
+{
+    const struct supervisor_options *options = supervisor->options;
+    const struct duties_events events = {
+        .moved = on_moved,
+        .ended = on_duties_ended,
+        .arg = supervisor,
+    };
+    struct diag diag;
+
+    if (duties_open(&supervisor->loop, options->settings, options->quiet,
+                    &events, &supervisor->duties, &diag) != STATUS_OK)
+        supervisor_stop(supervisor, &diag);
+}
+
 void supervisor_worker_ready(struct supervisor *supervisor,
                              struct worker_process *worker,
                              const struct channel_message *ready)
@@ -123,6 +190,7 @@ void supervisor_worker_ready(struct supervisor *supervisor,
         if (supervisor->workers[i].phase == WORKER_ABSENT)
             worker_process_start(&supervisor->workers[i]);
     }
+    start_duties(supervisor);
 }
 
 /* Several workers may have the same trouble; it is told once. */
@@ -191,6 +259,7 @@ void supervisor_worker_gone(struct supervisor *supervisor,
 {
     struct diag diag;
 
+    bury(supervisor, worker);
     if (supervisor->stopping) {
         note_end(supervisor, worker);
         end_when_alone(supervisor);
@@ -205,6 +274,27 @@ void supervisor_worker_gone(struct supervisor *supervisor,
 }
 
 /* --- timers -------------------------------------------------------------- */
+
+static void on_check(uv_timer_t *timer)
+{
+    struct supervisor *supervisor = timer->data;
+    const struct settings *settings = supervisor->options->settings;
+    const struct worker_watch_limits limits = {
+        .handler = settings->limit_time_us,
+        .silent = DUTIES_HEARTBEAT_US,
+        .hung = SILENT_LEASES * DUTIES_LEASE_US + CLOCK_SECOND * 30,
+    };
+    int count = 0;
+
+    for (int i = 0; i < supervisor->nworkers; i++) {
+        struct worker_process *worker = &supervisor->workers[i];
+
+        if (worker_process_check(worker, &limits))
+            supervisor->vouched[count++] = worker->instance;
+    }
+    if (supervisor->duties != NULL && !supervisor->duties_ended)
+        duties_vouch(supervisor->duties, supervisor->vouched, (size_t)count);
+}
 
 static void on_watchdog(uv_timer_t *timer)
 {
@@ -255,6 +345,7 @@ static enum status run_loop(struct supervisor *supervisor, struct diag *diag)
         return status;
     if (watchdog > 0)
         (void)uv_timer_start(&supervisor->watchdog, on_watchdog, 0, watchdog);
+    (void)uv_timer_start(&supervisor->check, on_check, CHECK_MS, CHECK_MS);
     worker_process_start(&supervisor->workers[0]);
     (void)uv_run(&supervisor->loop, UV_RUN_DEFAULT);
     if (supervisor->overdue > 0)
@@ -308,9 +399,13 @@ enum status supervisor_run(const struct supervisor_options *options,
     }
     supervisor->workers = mem_alloc((size_t)options->workers *
                                     sizeof(*supervisor->workers));
+    supervisor->vouched = mem_alloc((size_t)options->workers *
+                                    sizeof(*supervisor->vouched));
     open_loop(supervisor);
     status = run_loop(supervisor, diag);
     (void)uv_loop_close(&supervisor->loop);
+    duties_close(supervisor->duties);
+    mem_free(supervisor->vouched);
     mem_free(supervisor->workers);
 fail_loop:
     notify_systemd_close(&supervisor->notify);

@@ -6,6 +6,7 @@
 #define HOST_RUN_SUPERVISOR_PARTS_H
 
 #include "base/log.h"
+#include "run/duties.h"
 #include "run/notify_systemd.h"
 #include "run/supervisor.h"
 #include "run/worker_process.h"
@@ -22,12 +23,15 @@ struct supervisor {
     uv_timer_t deadline; /* of an orderly stop */
     uv_timer_t watchdog;
     struct notify_systemd notify;
+    struct duties *duties; /* from the first worker that is ready */
+    bool duties_ended;
     struct worker_process *workers;
     int nworkers;
-    bool started;    /* the first worker has been ready */
-    bool stopping;   /* no worker is started any more */
-    int signal;      /* that asked for the stop; 0: none */
-    int overdue;     /* workers killed as they did not stop in time */
+    const char **vouched; /* room for the ids of those that live */
+    bool started;         /* the first worker has been ready */
+    bool stopping;        /* no worker is started any more */
+    int signal;           /* that asked for the stop; 0: none */
+    int overdue;          /* workers killed as they did not stop in time */
     int crashes;     /* of the first worker in a row, before it was ready */
     struct diag end; /* how the run ends */
     char told[DIAG_MESSAGE_SIZE]; /* the newest trouble of a worker */

@@ -1,8 +1,10 @@
 #include "run/worker.h"
 
+#include "consumer/attempt_slot.h"
 #include "run/application.h"
 #include "run/channel.h"
 #include "run/host.h"
+#include "run/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_OTHER_FD (WORKER_CHANNEL_FD + 1)
+#define FIRST_OTHER_FD (WORKER_SLOT_FD + 1)
 
 /* A waiting worker says so often that it lives. */
 #define TICK_US (CLOCK_SECOND / 10)
 
 struct worker_state {
+    struct shared_memory memory;
+    struct attempt_slot *slot; /* in it */
     struct channel_reader reader;
     const struct log *log;
 };
@@ -143,6 +147,7 @@ static void wait_for_work(void *arg, int64_t us)
             .tv_nsec = part % CLOCK_SECOND * 1000,
         };
 
+        attempt_slot_tick(worker->slot);
         if (ppoll(&ask, 1, &time, NULL) > 0)
             woken |= read_channel(worker);
         left = until - clock_monotonic();
@@ -164,13 +169,14 @@ static enum status tell_ready(const struct application *app, struct diag *diag)
 
 static enum status run_host(struct application *app,
                             const struct worker_options *options,
-                            struct diag *diag)
+                            struct worker_state *worker, struct diag *diag)
 {
-    struct worker_state worker = {.log = &app->log};
     const struct host_options host_options = {
         .instance_id = options->instance_id,
+        .slot = worker->slot,
+        .supervised = true,
         .wait = wait_for_work,
-        .wait_arg = &worker,
+        .wait_arg = worker,
     };
     struct diag close_diag = {.status = STATUS_OK};
     struct host *host;
@@ -189,7 +195,6 @@ static enum status run_host(struct application *app,
         status = closed;
         *diag = close_diag;
     }
-    channel_reader_free(&worker.reader);
     return status;
 }
 
@@ -209,18 +214,26 @@ void worker_tell_failure(const struct diag *diag)
 enum status worker_run(const struct worker_options *options, struct diag *diag)
 {
     const struct channel_message stopped = {.type = CHANNEL_STOPPED};
+    struct worker_state worker = {.slot = NULL};
     struct application app;
-    enum status status = application_open(
-        options->settings,
-        APPLICATION_DATABASE | APPLICATION_SCRIPTS | APPLICATION_TABLES, &app,
-        diag);
+    enum status status = shared_memory_open(WORKER_SLOT_FD, ATTEMPT_SLOT_SIZE,
+                                            true, &worker.memory, diag);
 
+    worker.slot = worker.memory.at;
+    if (status == STATUS_OK)
+        status = application_open(options->settings,
+                                  APPLICATION_DATABASE | APPLICATION_SCRIPTS |
+                                      APPLICATION_TABLES,
+                                  &app, diag);
     if (status == STATUS_OK) {
+        worker.log = &app.log;
         if (options->quiet && app.log.level < LOG_WARN)
             app.log.level = LOG_WARN;
-        status = run_host(&app, options, diag);
+        status = run_host(&app, options, &worker, diag);
         application_close(&app);
     }
+    channel_reader_free(&worker.reader);
+    shared_memory_close(&worker.memory);
     if (status != STATUS_OK) {
         worker_tell_failure(diag);
         return status;

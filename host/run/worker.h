@@ -13,6 +13,7 @@
 
 /* What a worker finds open. */
 #define WORKER_CHANNEL_FD 3 /* its side of the channel */
+#define WORKER_SLOT_FD    4 /* where it says what it applies */
 
 struct worker_options {
     const struct settings *settings;

@@ -24,6 +24,7 @@ void worker_process_init(struct worker_process *worker,
         .supervisor = supervisor,
         .number = number,
         .backoff = backoff_make(RESTART_FIRST_US, RESTART_CAP_US),
+        .memory = SHARED_MEMORY_NONE,
     };
     (void)uv_timer_init(&supervisor->loop, &worker->restart);
     worker->restart.data = worker;
@@ -67,6 +68,21 @@ void worker_process_how(const struct worker_process *worker, char *out,
                        (long long)worker->exit_code);
 }
 
+bool worker_process_attempt(const struct worker_process *worker,
+                            struct attempt *attempt, struct attempt_end *end)
+{
+    const struct settings *settings = worker->supervisor->options->settings;
+
+    *end = (struct attempt_end){
+        .hung = worker->hung,
+        .limit_us = settings->limit_time_us,
+        .signal = worker->exit_signal,
+        .exit_code = (int)worker->exit_code,
+    };
+    return worker->memory.at != NULL &&
+           attempt_slot_read(worker->memory.at, attempt);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct worker_process *worker = handle->data;
@@ -76,12 +92,42 @@ static void on_closed(uv_handle_t *handle)
     worker->phase = WORKER_ABSENT;
     channel_reader_free(&worker->reader);
     supervisor_worker_gone(worker->supervisor, worker);
+    if (worker->phase == WORKER_ABSENT)
+        shared_memory_close(&worker->memory);
+}
+
+bool worker_process_check(struct worker_process *worker,
+                          const struct worker_watch_limits *limits)
+{
+    enum worker_life life;
+    char why[160];
+
+    if (!worker_process_alive(worker))
+        return false;
+    if (worker->phase == WORKER_STARTING || worker->hung)
+        return !worker->hung;
+    life = worker_watch_look(&worker->watch, worker->process.pid,
+                             worker->memory.at, limits, clock_monotonic());
+    if (life == LIFE_HANDLER) {
+        worker->hung = true;
+        (void)snprintf(why, sizeof(why),
+                       "a handler ran longer than limits.time and could not be "
+                       "stopped, so the worker was killed");
+        worker_process_kill(worker, why);
+    } else if (life == LIFE_HUNG) {
+        (void)snprintf(why, sizeof(why),
+                       "it gave no sign of life for %lld s and was killed",
+                       (long long)(limits->hung / CLOCK_SECOND));
+        worker_process_kill(worker, why);
+    }
+    return life == LIFE_WELL;
 }
 
 static void close_handles(struct worker_process *worker)
 {
     worker->phase = WORKER_ENDED;
-    uv_close((uv_handle_t *)&worker->process, on_closed);
+    if (worker->handles > 1)
+        uv_close((uv_handle_t *)&worker->process, on_closed);
     uv_close((uv_handle_t *)&worker->channel, on_closed);
 }
 
@@ -193,6 +239,9 @@ void worker_process_send(struct worker_process *worker, enum channel_type type)
 
     if (!worker_process_alive(worker))
         return;
+    /* one that does not read is woken by what it has not read yet */
+    if (type == CHANNEL_WAKE && uv_stream_get_write_queue_size(stream) > 0)
+        return;
     write = mem_alloc(sizeof(*write));
     write->request.data = write;
     channel_write(&write->frame, &message);
@@ -236,6 +285,7 @@ static int spawn(struct worker_process *worker)
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&worker->channel},
+        {.flags = UV_INHERIT_FD, .data.fd = worker->memory.fd},
     };
     uv_process_options_t how = {
         .exit_cb = on_exit,
@@ -257,27 +307,35 @@ static int spawn(struct worker_process *worker)
 
 void worker_process_start(struct worker_process *worker)
 {
-    int failure;
+    int failure = 0;
 
     worker->ready_at = 0;
-    worker->stopped = worker->failed = false;
+    worker->stopped = worker->failed = worker->hung = false;
+    worker->watch = (struct worker_watch){.looked_at = 0};
     worker->exit_code = 0;
     worker->exit_signal = 0;
     name_instance(worker);
     (void)uv_pipe_init(&worker->supervisor->loop, &worker->channel, 0);
     worker->channel.data = worker->process.data = worker;
-    worker->handles = 2;
+    worker->handles = 1;
     worker->phase = WORKER_STARTING;
-    failure = spawn(worker);
-    if (failure == 0) {
+    shared_memory_close(&worker->memory); /* of the one before */
+    worker->failed = shared_memory_make("moontide-attempt", ATTEMPT_SLOT_SIZE,
+                                        true, &worker->memory,
+                                        &worker->failure) != STATUS_OK;
+    if (!worker->failed) {
+        worker->handles = 2;
+        failure = spawn(worker);
+    }
+    if (failure != 0)
+        diag_set(&worker->failure, STATUS_FAILED,
+                 "cannot start a worker process: %s", uv_strerror(failure));
+    worker->failed |= failure != 0;
+    if (worker->failed)
+        close_handles(worker);
+    else
         (void)uv_read_start((uv_stream_t *)&worker->channel, give_space,
                             on_read);
-        return;
-    }
-    worker->failed = true;
-    diag_set(&worker->failure, STATUS_FAILED,
-             "cannot start a worker process: %s", uv_strerror(failure));
-    close_handles(worker);
 }
 
 /* --- and the next one ---------------------------------------------------- */
@@ -304,4 +362,5 @@ void worker_process_restart(struct worker_process *worker)
 void worker_process_close(struct worker_process *worker)
 {
     uv_close((uv_handle_t *)&worker->restart, NULL);
+    shared_memory_close(&worker->memory);
 }

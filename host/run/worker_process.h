@@ -6,8 +6,11 @@
 #define HOST_RUN_WORKER_PROCESS_H
 
 #include "base/uuid.h"
+#include "consumer/charge.h"
 #include "run/backoff.h"
 #include "run/channel.h"
+#include "run/shared_memory.h"
+#include "run/worker_watch.h"
 
 #include <stdbool.h>
 #include <uv.h>
@@ -29,13 +32,16 @@ struct worker_process {
     char instance[UUID_TEXT_LEN + 1]; /* of the newest start */
     uv_process_t process;
     uv_pipe_t channel;
-    int handles; /* of these two that are not closed yet */
+    int handles; /* of these that are not closed yet; the process is first */
     struct channel_reader reader;
+    struct shared_memory memory; /* where it says what it applies */
+    struct worker_watch watch;
     uv_timer_t restart;
     struct backoff backoff;
     bool ever_ready;
     int64_t ready_at;    /* monotonic; 0: not yet */
     bool stopped;        /* it has said that it ends in order */
+    bool hung;           /* it was killed: a handler ran past its time */
     bool failed;         /* it has said why it ends: */
     struct diag failure; /* ... its own, or what it is killed for */
     int64_t exit_code;
@@ -51,10 +57,17 @@ void worker_process_start(struct worker_process *worker);
 void worker_process_send(struct worker_process *worker, enum channel_type type);
 /** Whether there is a process. */
 bool worker_process_alive(const struct worker_process *worker);
+/** Looks whether it lives, and kills it when it hangs; true when somebody may
+ * vouch for it. */
+bool worker_process_check(struct worker_process *worker,
+                          const struct worker_watch_limits *limits);
 /** SIGKILL. `why` is for the log, NULL when the end needs no word. */
 void worker_process_kill(struct worker_process *worker, const char *why);
 /** Whether it has come to an end by itself, or as it was told. */
 bool worker_process_ended_well(const struct worker_process *worker);
+/** What it said in the end of the attempt that it made; false: none. */
+bool worker_process_attempt(const struct worker_process *worker,
+                            struct attempt *attempt, struct attempt_end *end);
 /** How it ended: "was ended by signal 9" and the like. */
 void worker_process_how(const struct worker_process *worker, char *out,
                         size_t size);

@@ -1,0 +1,384 @@
+#include "run/duties.h"
+
+#include "base/memory.h"
+#include "partition/instance.h"
+#include "run/application.h"
+#include "run/backoff.h"
+#include "run/mark_watch.h"
+
+#include <pthread.h>
+
+#define RETRY_FIRST_US (CLOCK_SECOND / 20)
+#define RETRY_CAP_US   (5 * CLOCK_SECOND)
+
+struct dead_list {
+    struct dead_worker *items;
+    size_t count;
+};
+
+struct duties {
+    const struct settings *settings; /* not changed while the thread runs */
+    bool quiet;                      /* neither is this */
+    struct duties_events events;
+    uv_async_t wake; /* the thread's way into the loop */
+    uv_thread_t thread;
+
+    /* Behind the mutex: what the loop asks, and what it is told. */
+    pthread_mutex_t mutex;
+    pthread_cond_t asked;
+    char (*vouched)[UUID_TEXT_LEN + 1];
+    size_t nvouched;
+    int64_t vouched_at; /* monotonic */
+    struct dead_list dead;
+    bool stop;
+    bool moved; /* not told yet */
+    bool ended;
+
+    /* Of the thread alone. */
+    struct application app;
+    bool connected;
+    bool told; /* that the database is away */
+    struct backoff backoff;
+    struct mark_watch watch;
+    struct high_water_mark mark;
+    int64_t mark_wait;  /* until the next look at the mark */
+    int64_t mark_at;    /* monotonic: when that is */
+    int64_t beat_at;    /* monotonic: when the next heartbeat is due */
+    int64_t blocked_at; /* monotonic: nothing is tried before; 0: at once */
+};
+
+/* --- what the loop asks -------------------------------------------------- */
+
+void duties_vouch(struct duties *duties, const char *const *ids, size_t count)
+{
+    pthread_mutex_lock(&duties->mutex);
+    if (count > duties->nvouched)
+        duties->vouched = mem_grow(duties->vouched, count,
+                                   sizeof(*duties->vouched));
+    for (size_t i = 0; i < count; i++)
+        memcpy(duties->vouched[i], ids[i], sizeof(duties->vouched[i]));
+    duties->nvouched = count;
+    duties->vouched_at = clock_monotonic();
+    pthread_mutex_unlock(&duties->mutex);
+}
+
+void duties_bury(struct duties *duties, const struct dead_worker *dead)
+{
+    struct dead_list *list = &duties->dead;
+
+    pthread_mutex_lock(&duties->mutex);
+    list->items = mem_grow(list->items, list->count + 1, sizeof(*list->items));
+    list->items[list->count++] = *dead;
+    pthread_cond_signal(&duties->asked);
+    pthread_mutex_unlock(&duties->mutex);
+}
+
+void duties_stop(struct duties *duties)
+{
+    pthread_mutex_lock(&duties->mutex);
+    duties->stop = true;
+    pthread_cond_signal(&duties->asked);
+    pthread_mutex_unlock(&duties->mutex);
+}
+
+/* --- what the loop hears ------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct duties *duties = handle->data;
+
+    duties->events.ended(duties->events.arg);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct duties *duties = wake->data;
+    bool moved, ended;
+
+    pthread_mutex_lock(&duties->mutex);
+    moved = duties->moved;
+    ended = duties->ended;
+    duties->moved = false;
+    pthread_mutex_unlock(&duties->mutex);
+    if (moved)
+        duties->events.moved(duties->events.arg);
+    if (!ended)
+        return;
+    (void)uv_thread_join(&duties->thread);
+    uv_close((uv_handle_t *)wake, on_closed);
+}
+
+static void tell_loop(struct duties *duties, bool moved, bool ended)
+{
+    pthread_mutex_lock(&duties->mutex);
+    duties->moved |= moved;
+    duties->ended |= ended;
+    pthread_mutex_unlock(&duties->mutex);
+    (void)uv_async_send(&duties->wake);
+}
+
+/* --- the thread's work --------------------------------------------------- */
+
+static enum status connect_once(struct duties *duties, struct diag *diag)
+{
+    struct application *app = &duties->app;
+    enum status status;
+
+    if (duties->connected)
+        return STATUS_OK;
+    if (app->db != NULL)
+        status = db_reopen(app->db, diag);
+    else
+        status = application_open(duties->settings, APPLICATION_ROWS, app,
+                                  diag);
+    if (duties->quiet && app->log.level < LOG_WARN)
+        app->log.level = LOG_WARN;
+    duties->connected = status == STATUS_OK;
+    return status;
+}
+
+static enum status beat(struct duties *duties, struct diag *diag)
+{
+    int64_t heartbeat = DUTIES_HEARTBEAT_US;
+    int64_t refreshed;
+    const char **ids;
+    char(*copy)[UUID_TEXT_LEN + 1];
+    size_t count;
+    enum status status = STATUS_OK;
+
+    pthread_mutex_lock(&duties->mutex);
+    count = duties->nvouched;
+    if (clock_monotonic() - duties->vouched_at > heartbeat)
+        count = 0;
+    copy = mem_alloc(count * sizeof(*copy) + 1);
+    if (count > 0)
+        memcpy(copy, duties->vouched, count * sizeof(*copy));
+    pthread_mutex_unlock(&duties->mutex);
+
+    ids = mem_alloc(count * sizeof(*ids) + 1);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = copy[i];
+    if (count > 0)
+        status = instance_refresh(duties->app.db, duties->app.catalog, ids,
+                                  count, DUTIES_LEASE_US, &refreshed, diag);
+    mem_free(ids);
+    mem_free(copy);
+    if (status == STATUS_OK)
+        duties->beat_at = clock_monotonic() + heartbeat;
+    return status;
+}
+
+static enum status look_at_mark(struct duties *duties, struct diag *diag)
+{
+    const struct settings *settings = duties->settings;
+    struct application *app = &duties->app;
+    int64_t before = duties->mark.mark;
+    enum status status = high_water_mark_detect(
+        app->db, app->catalog, TOPIC_EVENT_STORE, &duties->watch.detector,
+        &duties->mark, diag);
+    int64_t wait = duties->mark_wait * 2;
+
+    if (status != STATUS_OK)
+        return status;
+    mark_watch_tell(&duties->watch, &app->log);
+    if (duties->mark.mark != before) {
+        tell_loop(duties, true, false);
+        wait = settings->poll_min_us;
+    }
+    duties->mark_wait = wait < settings->poll_max_us ? wait
+                                                     : settings->poll_max_us;
+    duties->mark_at = clock_monotonic() + duties->mark_wait;
+    return STATUS_OK;
+}
+
+static enum status bury(struct duties *duties, const struct dead_worker *dead,
+                        struct diag *diag)
+{
+    const char *id = dead->instance;
+
+    return instance_end(duties->app.db, duties->app.catalog, &id, 1, diag);
+}
+
+/* What cannot be done for a reason that does not pass must not keep the others
+ * from it: the lease lapses by itself. */
+static bool passes(enum status status)
+{
+    return status == STATUS_CONFLICT || status == STATUS_LOST ||
+           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
+}
+
+static enum status bury_all(struct duties *duties, struct diag *diag)
+{
+    struct dead_worker dead;
+    enum status status = STATUS_OK;
+    bool found = true;
+
+    while (found && status == STATUS_OK) {
+        pthread_mutex_lock(&duties->mutex);
+        found = duties->dead.count > 0;
+        if (found)
+            dead = duties->dead.items[0];
+        pthread_mutex_unlock(&duties->mutex);
+        if (!found)
+            break;
+        status = bury(duties, &dead, diag);
+        if (passes(status))
+            break;
+        if (status != STATUS_OK)
+            log_write(&duties->app.log, LOG_ERROR, NULL,
+                      "the end of worker %d could not be recorded: %s",
+                      dead.number, diag->message);
+        status = STATUS_OK;
+        pthread_mutex_lock(&duties->mutex);
+        duties->dead.count--;
+        memmove(duties->dead.items, duties->dead.items + 1,
+                duties->dead.count * sizeof(*duties->dead.items));
+        pthread_mutex_unlock(&duties->mutex);
+    }
+    return status;
+}
+
+static enum status work(struct duties *duties, struct diag *diag)
+{
+    int64_t now = clock_monotonic();
+    enum status status = connect_once(duties, diag);
+
+    if (status == STATUS_OK && now >= duties->beat_at)
+        status = beat(duties, diag);
+    if (status == STATUS_OK)
+        status = bury_all(duties, diag);
+    if (status == STATUS_OK && now >= duties->mark_at)
+        status = look_at_mark(duties, diag);
+    return status;
+}
+
+/* Told once; the next try comes after a while. */
+static void note_trouble(struct duties *duties, const struct diag *diag)
+{
+    if (!duties->told && diag->status != STATUS_CONFLICT)
+        log_write(&duties->app.log, LOG_ERROR, NULL,
+                  "heartbeats and the high-water mark: %s; trying again",
+                  diag->message);
+    duties->told |= diag->status != STATUS_CONFLICT;
+    if (diag->status == STATUS_LOST || diag->status == STATUS_UNAVAILABLE)
+        duties->connected = false;
+    duties->blocked_at = clock_monotonic() + backoff_next(&duties->backoff);
+}
+
+static void note_success(struct duties *duties)
+{
+    if (duties->told)
+        log_write(&duties->app.log, LOG_INFO, NULL,
+                  "heartbeats and the high-water mark work again");
+    duties->told = false;
+    duties->blocked_at = 0;
+    backoff_reset(&duties->backoff);
+}
+
+/* Until something is due or asked for; false when the thread is to end. */
+static bool wait_for_work(struct duties *duties)
+{
+    int64_t until = duties->blocked_at;
+    struct timespec time;
+    bool stop;
+
+    if (until == 0)
+        until = duties->beat_at < duties->mark_at ? duties->beat_at
+                                                  : duties->mark_at;
+    time = (struct timespec){
+        .tv_sec = until / CLOCK_SECOND,
+        .tv_nsec = until % CLOCK_SECOND * 1000,
+    };
+    pthread_mutex_lock(&duties->mutex);
+    while (!duties->stop && clock_monotonic() < until &&
+           (duties->dead.count == 0 || duties->blocked_at != 0))
+        (void)pthread_cond_timedwait(&duties->asked, &duties->mutex, &time);
+    stop = duties->stop;
+    pthread_mutex_unlock(&duties->mutex);
+    return !stop;
+}
+
+static void run(void *arg)
+{
+    struct duties *duties = arg;
+    struct diag diag;
+
+    while (wait_for_work(duties)) {
+        if (work(duties, &diag) != STATUS_OK)
+            note_trouble(duties, &diag);
+        else
+            note_success(duties);
+    }
+    /* once: nobody waits here for a database that is away */
+    if (connect_once(duties, &diag) == STATUS_OK &&
+        bury_all(duties, &diag) != STATUS_OK)
+        log_write(&duties->app.log, LOG_WARN, NULL,
+                  "the end of a worker could not be recorded, and its leases "
+                  "lapse by themselves: %s",
+                  diag.message);
+    application_close(&duties->app);
+    tell_loop(duties, false, true);
+}
+
+/* --- open and close ------------------------------------------------------ */
+
+static void on_abandoned(uv_handle_t *handle)
+{
+    duties_close(handle->data);
+}
+
+static void make_lock(struct duties *duties)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_mutex_init(&duties->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&duties->asked, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+enum status duties_open(uv_loop_t *loop, const struct settings *settings,
+                        bool quiet, const struct duties_events *events,
+                        struct duties **duties_out, struct diag *diag)
+{
+    struct duties *duties = mem_alloc(sizeof(*duties));
+    int failure;
+
+    duties->settings = settings;
+    duties->quiet = quiet;
+    duties->events = *events;
+    duties->backoff = backoff_make(RETRY_FIRST_US, RETRY_CAP_US);
+    duties->watch.detector.may_repair = settings->schema_create;
+    duties->mark_wait = settings->poll_min_us;
+    make_lock(duties);
+    failure = uv_async_init(loop, &duties->wake, on_wake);
+    if (failure != 0)
+        goto fail_wake;
+    duties->wake.data = duties;
+    failure = uv_thread_create(&duties->thread, run, duties);
+    if (failure == 0) {
+        *duties_out = duties;
+        return STATUS_OK;
+    }
+    /* the handle is closed by the loop only, and this is memory of its own */
+    uv_close((uv_handle_t *)&duties->wake, on_abandoned);
+    return diag_set(diag, STATUS_FAILED, "cannot start a thread: %s",
+                    uv_strerror(failure));
+fail_wake:
+    duties_close(duties);
+    return diag_set(diag, STATUS_FAILED,
+                    "cannot watch over the supervisor's thread: %s",
+                    uv_strerror(failure));
+}
+
+void duties_close(struct duties *duties)
+{
+    if (duties == NULL)
+        return;
+    pthread_cond_destroy(&duties->asked);
+    pthread_mutex_destroy(&duties->mutex);
+    mem_free(duties->dead.items);
+    mem_free(duties->vouched);
+    mem_free(duties);
+}
