@@ -30,6 +30,17 @@ static inline bool text_equal(struct text a, struct text b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/** Order by bytes; a shorter text stands before one that it begins. */
+static inline int text_compare(struct text a, struct text b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len > 0 ? memcmp(a.data, b.data, len) : 0;
+
+    if (order != 0)
+        return order;
+    return a.len < b.len ? -1 : a.len > b.len;
+}
+
 /** Behind the last byte; NULL for TEXT_NONE, where nothing may be added. */
 static inline const char *text_end(struct text t)
 {

@@ -209,7 +209,8 @@ enum status cli_append(struct cli *cli, struct diag *diag)
     status = open_input(cli, &run.name, &fd, diag);
     if (status != STATUS_OK)
         return status;
-    status = cli_open(cli, APPLICATION_DATABASE, &app, diag);
+    status = cli_open(cli, APPLICATION_DATABASE | APPLICATION_EVENT_TYPES, &app,
+                      diag);
     if (status != STATUS_OK)
         goto close_input;
 

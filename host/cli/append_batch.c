@@ -117,6 +117,14 @@ enum status append_batch_write(struct append_batch *batch,
     bool lost = false;
 
     batch->unknown = false;
+    *bad = batch->count;
+    if (app->script != NULL) {
+        enum status status = script_check_events(app->script, batch->events,
+                                                 batch->count, bad, diag);
+
+        if (status != STATUS_OK)
+            return status;
+    }
     for (;;) {
         enum status status = lost ? db_reopen(app->db, diag) : STATUS_OK;
 

@@ -147,6 +147,27 @@ static void write_declaration(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static void write_event_type(struct buffer *out, const struct event_type *type)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    json_write_key(out, &first, "name");
+    json_write_string(out, text_of(type->name));
+    json_write_key(out, &first, "file");
+    json_write_string(out, text_of(type->file));
+    json_write_key(out, &first, "line");
+    buffer_printf(out, "%d", type->line);
+    json_write_key(out, &first, "revision");
+    buffer_printf(out, "%d", type->revision);
+    json_write_key(out, &first, "oldest");
+    buffer_printf(out, "%d", type->oldest);
+    json_write_key(out, &first, "into");
+    write_texts(out, type->into, type->ninto);
+    json_write_key(out, &first, "checked");
+    buffer_append_string(out, type->has_fields ? "true}" : "false}");
+}
+
 static void write_json(const struct settings *settings,
                        const struct script *script, struct buffer *out)
 {
@@ -154,6 +175,7 @@ static void write_json(const struct settings *settings,
     const struct declaration *declarations = script_declarations(script,
                                                                  &count);
     const char *const *warnings = script_warnings(script);
+    const struct event_types *types = script_event_types(script);
 
     buffer_append_string(out, "{\"configuration\":");
     settings_print(settings, true, out);
@@ -162,6 +184,12 @@ static void write_json(const struct settings *settings,
         if (i > 0)
             buffer_append_char(out, ',');
         write_declaration(out, &declarations[i]);
+    }
+    buffer_append_string(out, "],\"event_types\":[");
+    for (size_t i = 0; i < types->count; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_event_type(out, &types->items[i]);
     }
     buffer_append_string(out, "],\"warnings\":[");
     for (size_t i = 0; warnings != NULL && warnings[i] != NULL; i++) {
@@ -251,6 +279,19 @@ static void print_declaration(struct buffer *out,
         buffer_printf(out, "    tables of %s\n", declaration->tables_file);
 }
 
+static void print_event_type(struct buffer *out, const struct event_type *type)
+{
+    buffer_append_string(out, "  event_type ");
+    output_safe(out, text_of(type->name));
+    buffer_printf(out, " (%s:%d)\n    revision %d", type->file, type->line,
+                  type->revision);
+    if (type->oldest < type->revision)
+        buffer_printf(out, ", reads from %d", type->oldest);
+    buffer_append_string(out,
+                         type->has_fields ? ", payloads are checked\n" : "\n");
+    print_texts(out, "into", type->into, type->ninto);
+}
+
 static void print_settings(const struct settings *settings, struct buffer *out)
 {
     struct buffer lines = BUFFER_EMPTY;
@@ -277,12 +318,15 @@ static void print_text(const struct settings *settings,
     const struct declaration *declarations = script_declarations(script,
                                                                  &count);
     const char *const *warnings = script_warnings(script);
+    const struct event_types *types = script_event_types(script);
 
     print_settings(settings, out);
     buffer_printf(out, "\nDeclarations (%s/)\n", settings->scripts);
     for (size_t i = 0; i < count; i++)
         print_declaration(out, &declarations[i], settings);
-    if (count == 0)
+    for (size_t i = 0; i < types->count; i++)
+        print_event_type(out, &types->items[i]);
+    if (count == 0 && types->count == 0)
         buffer_append_string(out, "  none\n");
     if (warnings != NULL && warnings[0] != NULL)
         buffer_append_string(out, "\nWarnings\n");

@@ -116,6 +116,7 @@ static enum status read_revision(struct line_reader *r, struct json_value value)
     status = read_integer(r, FIELD_REVISION, value, INT32_MAX, &number);
     if (status == STATUS_OK)
         r->event->revision = (int)number;
+    r->event->has_revision = true;
     return status;
 }
 

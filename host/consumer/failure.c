@@ -14,6 +14,7 @@ void failure_set(struct failure *failure, bool permanent, const char *class,
     va_list args;
 
     failure->permanent = permanent;
+    failure->waits = false;
     va_start(args, format);
     vsnprintf(raw + used, sizeof(raw) - (size_t)used, format, args);
     va_end(args);

@@ -16,6 +16,7 @@
  * "class: message", with script and line inside. */
 struct failure {
     bool permanent; /* moontide.permanent: the budget is spent at once */
+    bool waits;     /* nothing was tried: it is looked at again, for ever */
     char reason[FAILURE_REASON_SIZE];
 };
 

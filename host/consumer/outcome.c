@@ -62,13 +62,15 @@ struct outcome outcome_of(struct consumer *c, const struct unit *unit,
                 .message = unit->message,
                 .key = unit->key,
                 .partition = unit->partition,
-                .failure_count = failures,
+                /* what was not tried costs no attempt */
+                .failure_count = failure->waits ? failures - 1 : failures,
                 .failure = apply_keep_failure(c, failure),
                 .unresolved = unresolved,
             },
     };
 
-    if (!failure->permanent && retry_policy_allows(retry, failures)) {
+    if (failure->waits ||
+        (!failure->permanent && retry_policy_allows(retry, failures))) {
         outcome.entry.status = UNDELIVERED_FAILED;
         outcome.entry.next_retry_at = clock_now(c->env->clock) +
                                       retry_policy_delay(

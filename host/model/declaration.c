@@ -36,6 +36,12 @@ const char *declaration_field_word(enum field_type type)
         return "enum";
     case FIELD_BYTES:
         return "bytes";
+    case FIELD_LIST:
+        return "list";
+    case FIELD_SET:
+        return "set";
+    case FIELD_RECORD:
+        return "record";
     }
     return "";
 }
@@ -64,6 +70,10 @@ enum db_kind declaration_field_kind(enum field_type type)
         return DB_KIND_UUID;
     case FIELD_BYTES:
         return DB_KIND_BYTES;
+    case FIELD_LIST:
+    case FIELD_SET:
+    case FIELD_RECORD:
+        break;
     }
     return DB_KIND_OTHER;
 }

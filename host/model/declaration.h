@@ -32,6 +32,10 @@ enum field_type {
     FIELD_UUID,
     FIELD_ENUM,
     FIELD_BYTES,
+    /* of payloads only: no column holds them */
+    FIELD_LIST,
+    FIELD_SET,
+    FIELD_RECORD,
 };
 
 struct declaration_field {
@@ -41,6 +45,9 @@ struct declaration_field {
     bool unique;
     bool optional;             /* may be nil or null in the state */
     const char *const *values; /* ENUM: the words, NULL-terminated */
+    /* LIST, SET: one, of the items; RECORD: its fields, sorted by name */
+    const struct declaration_field *inner;
+    size_t ninner;
 };
 
 struct declaration {
@@ -53,6 +60,10 @@ struct declaration {
     /* wanted messages: types that have a handler; aggregate types or none */
     const struct text *types;
     size_t ntypes;
+    /* stored types to read for that: `types` first, then those of which a part
+     * may have one of them (model/event_types.h) */
+    const struct text *stored;
+    size_t nstored;
     const struct text *aggregates;
     size_t naggregates;
     bool passes_gaps;       /* on_missing_history = "continue" */

@@ -217,6 +217,10 @@ bool field_value_from_text(const struct declaration_field *field,
     case FIELD_DOUBLE:
     case FIELD_BOOLEAN:
         break;
+    case FIELD_LIST:
+    case FIELD_SET:
+    case FIELD_RECORD: /* no text stands for them */
+        return false;
     }
     *value = db_text_value(arena_copy(arena, text));
     return true;

@@ -31,8 +31,9 @@ struct handler_call {
 };
 
 enum handler_outcome {
-    HANDLER_CHANGED, /* the slot holds the new state */
-    HANDLER_DELETED, /* moontide.delete: the slot is empty */
+    HANDLER_CHANGED,   /* the slot holds the new state */
+    HANDLER_DELETED,   /* moontide.delete: the slot is empty */
+    HANDLER_UNTOUCHED, /* no handler takes what the message has become */
 };
 
 typedef void (*handler_key_fn)(void *arg, struct text key);

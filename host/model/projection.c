@@ -209,6 +209,10 @@ static enum status run_handler(struct projection *p, size_t unit,
                                   failure, diag);
     if (status != STATUS_OK)
         return status;
+    if (outcome == HANDLER_UNTOUCHED) {
+        slot->filled = slot->present; /* what `initial` gave is not kept */
+        return STATUS_OK;
+    }
     slot->present = slot->filled = outcome == HANDLER_CHANGED;
     slot->dirty = true;
     return STATUS_OK;

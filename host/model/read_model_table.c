@@ -40,6 +40,9 @@ static enum db_type field_db_type(enum field_type type)
     case FIELD_DATE:
     case FIELD_TIME:
     case FIELD_ENUM:
+    case FIELD_LIST: /* these three are no columns */
+    case FIELD_SET:
+    case FIELD_RECORD:
         break;
     }
     return DB_TEXT;

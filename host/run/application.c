@@ -7,6 +7,8 @@
 #include "base/log_limit.h"
 #include "base/memory.h"
 
+#include <unistd.h>
+
 /* How long a statement waits for a lock that another program holds. */
 #define BUSY_TIMEOUT (5 * CLOCK_SECOND)
 
@@ -160,6 +162,18 @@ enum status application_tables(struct application *app,
     return STATUS_OK;
 }
 
+/* A folder of a program that only writes needs none. */
+static bool has_scripts(const struct settings *settings)
+{
+    struct buffer path = BUFFER_EMPTY;
+    bool there;
+
+    buffer_printf(&path, "%s/%s", settings->app_dir, settings->scripts);
+    there = access(path.data, F_OK) == 0;
+    buffer_free(&path);
+    return there;
+}
+
 enum status application_open(const struct settings *settings, unsigned needs,
                              struct application *app, struct diag *diag)
 {
@@ -168,7 +182,8 @@ enum status application_open(const struct settings *settings, unsigned needs,
     *app = (struct application){.settings = settings};
     open_log(settings, app);
     /* scripts first: a broken one must not leave a new database behind */
-    if ((needs & APPLICATION_SCRIPTS) != 0)
+    if ((needs & APPLICATION_SCRIPTS) != 0 ||
+        ((needs & APPLICATION_EVENT_TYPES) != 0 && has_scripts(settings)))
         status = application_script(app, &app->script, diag);
     if (status == STATUS_OK &&
         (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY |

@@ -17,6 +17,7 @@ enum application_need {
     APPLICATION_SCRIPTS = 1 << 2,   /* load the handlers */
     APPLICATION_TABLES = 1 << 3,    /* prepare the declarations' tables */
     APPLICATION_ROWS = 1 << 4, /* connect; schema_verify; only rows change */
+    APPLICATION_EVENT_TYPES = 1 << 5, /* load the handlers, if there are any */
 };
 
 /** Fields are readable by everybody; only application_* changes them. */

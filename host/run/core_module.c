@@ -106,6 +106,9 @@ static void take_event(lua_State *L, struct append_event *event)
     event->payload = member_text(L, "payload");
     event->metadata = member_text(L, "metadata");
     event->revision = (int)member_integer(L, "revision", 0);
+    lua_getfield(L, -1, "revision");
+    event->has_revision = !lua_isnil(L, -1);
+    lua_pop(L, 1);
     id = member_text(L, "id");
     event->has_id = id.data != NULL;
     if (event->has_id && !uuid_parse(id, &event->id))
@@ -298,8 +301,8 @@ static int method_fail(lua_State *L)
     luaL_argcheck(L, times >= 0, 4, "must not be negative");
     if (test_host_declaration(host, consumer, &declaration, &diag) != STATUS_OK)
         return raise_diag(L, &diag);
-    for (size_t i = 0; i < declaration->ntypes; i++)
-        if (text_equal(declaration->types[i], text_of(type))) {
+    for (size_t i = 0; i < declaration->nstored; i++)
+        if (text_equal(declaration->stored[i], text_of(type))) {
             script_fail_next(host->app.script, consumer, type, times);
             return 0;
         }
@@ -490,24 +493,6 @@ static int method_query(lua_State *L)
 
 /* --- pure checks ------------------------------------------------------ */
 
-/* The message that appending an event as number `i` would give. */
-static struct message message_of(const struct append_event *event, size_t i)
-{
-    return (struct message){
-        .position = (int64_t)i + 1,
-        .id = event->id,
-        .key = event->aggregate_id,
-        .type = event->type,
-        .revision = event->revision,
-        .payload = event->payload,
-        .metadata = event->metadata,
-        .occurred_at = event->occurred_at,
-        .aggregate_type = event->aggregate_type,
-        .aggregate_id = event->aggregate_id,
-        .sequence = event->expected >= 0 ? event->expected : (int64_t)i,
-    };
-}
-
 /* core.fold(folder, scripts, projection, events) -> JSON as host:read. Events
  * without id or time have zeros: two folds must see the same. */
 static int core_fold(lua_State *L)
@@ -525,26 +510,24 @@ static int core_fold(lua_State *L)
         .log = &log,
     };
     const char *projection = luaL_checkstring(L, 3);
-    struct append_event event;
-    struct message *messages;
+    struct append_event *events;
     struct buffer *out;
     struct diag diag;
     size_t count;
 
     luaL_checktype(L, 4, LUA_TTABLE);
     count = lua_objlen(L, 4);
-    messages = lua_newuserdata(L, count * sizeof(*messages) + 1);
+    events = lua_newuserdata(L, count * sizeof(*events) + 1);
     for (size_t i = 0; i < count; i++) {
         lua_rawgeti(L, 4, (int)i + 1);
         luaL_argcheck(L, lua_istable(L, -1), 4, "an event must be a table");
-        take_event(L, &event);
-        messages[i] = message_of(&event, i);
+        take_event(L, &events[i]);
         lua_pop(L, 1);
     }
     out = core_module_scratch(L);
     buffer_append_char(out, '[');
-    if (fold_messages(&options, projection, messages, count, take_read_model,
-                      out, &diag) != STATUS_OK)
+    if (fold_messages(&options, projection, events, count, take_read_model, out,
+                      &diag) != STATUS_OK)
         return raise_diag(L, &diag);
     buffer_append_char(out, ']');
     return push_scratch(L, out);

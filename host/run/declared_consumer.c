@@ -34,8 +34,8 @@ void declared_consumer_init(struct declared_consumer *declared,
     const struct consumer_name name = {CONSUMER_TYPE_PROJECTION,
                                        declaration->name};
     const struct event_filter filter = {
-        .types = declaration->types,
-        .ntypes = declaration->ntypes,
+        .types = declaration->stored,
+        .ntypes = declaration->nstored,
         .aggregates = declaration->aggregates,
         .naggregates = declaration->naggregates,
     };

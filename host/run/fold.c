@@ -98,6 +98,8 @@ static enum status apply(struct fold *fold, struct text key,
                                   failure, diag);
     if (status != STATUS_OK)
         return status;
+    if (outcome == HANDLER_UNTOUCHED)
+        return STATUS_OK;
     fold->keys[slot].present = outcome == HANDLER_CHANGED;
     fold->keys[slot].last = fold->message;
     return STATUS_OK;
@@ -107,8 +109,8 @@ static bool wanted(const struct declaration *d, const struct message *m)
 {
     bool type = false, aggregate = d->naggregates == 0;
 
-    for (size_t i = 0; !type && i < d->ntypes; i++)
-        type = text_equal(d->types[i], m->type);
+    for (size_t i = 0; !type && i < d->nstored; i++)
+        type = text_equal(d->stored[i], m->type);
     for (size_t i = 0; !aggregate && i < d->naggregates; i++)
         aggregate = text_equal(d->aggregates[i], m->aggregate_type);
     return type && aggregate;
@@ -199,20 +201,48 @@ static enum status remember(void *arg, struct text key, struct text state,
     return STATUS_OK;
 }
 
+/* The message that appending an event as number `i` would give. */
+static struct message message_of(const struct append_event *event, size_t i)
+{
+    return (struct message){
+        .position = (int64_t)i + 1,
+        .id = event->id,
+        .key = event->aggregate_id,
+        .type = event->type,
+        .revision = event->revision,
+        .payload = event->payload,
+        .metadata = event->metadata,
+        .occurred_at = event->occurred_at,
+        .aggregate_type = event->aggregate_type,
+        .aggregate_id = event->aggregate_id,
+        .sequence = event->expected >= 0 ? event->expected : (int64_t)i,
+    };
+}
+
 enum status fold_messages(const struct script_options *options,
-                          const char *projection,
-                          const struct message *messages, size_t count,
-                          fold_fn fn, void *arg, struct diag *diag)
+                          const char *projection, struct append_event *events,
+                          size_t count, fold_fn fn, void *arg,
+                          struct diag *diag)
 {
     struct fold fold = {.arena = ARENA_EMPTY};
     struct buffer first = BUFFER_EMPTY, second = BUFFER_EMPTY;
+    struct message *messages;
     struct script *script;
+    size_t bad;
     enum status status = script_open(options, &script, diag);
 
     if (status != STATUS_OK)
         return status;
+    messages = mem_alloc((count + 1) * sizeof(*messages));
     fold.handler = script_handler(script);
     status = find(script, projection, &fold.declaration, diag);
+    if (status == STATUS_OK) {
+        status = script_check_events(script, events, count, &bad, diag);
+        if (status != STATUS_OK)
+            diag_wrap(diag, "event %zu", bad + 1);
+    }
+    for (size_t i = 0; i < count; i++)
+        messages[i] = message_of(&events[i], i);
     if (status == STATUS_OK)
         status = run_pass(&fold, messages, count, remember, &first, diag);
     if (status == STATUS_OK)
@@ -231,6 +261,7 @@ enum status fold_messages(const struct script_options *options,
     map_free(&fold.slots);
     mem_free(fold.keys);
     mem_free(fold.pending);
+    mem_free(messages);
     arena_free(&fold.arena);
     script_close(script);
     return status;

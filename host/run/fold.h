@@ -12,13 +12,15 @@
 typedef enum status (*fold_fn)(void *arg, struct text key, struct text state,
                                struct diag *diag);
 
-/** Calls `fn` for each read model that is there in the end. The messages are
- * folded twice by the same state: FAILED when the second result differs (a
- * handler keeps something in a file-level local), or when a handler fails
- * (names the message). USAGE: no such projection. */
+/** Calls `fn` for each read model that is there in the end. The events are
+ * what an append would make of them, in one stream where they say nothing else
+ * (`expected` is their sequence number), and are folded twice by the same
+ * state: FAILED when the second result differs (a handler keeps something in a
+ * file-level local), or when a handler fails (names the message). INVALID: an
+ * event is not as its type says. USAGE: no such projection. */
 enum status fold_messages(const struct script_options *options,
-                          const char *projection,
-                          const struct message *messages, size_t count,
-                          fold_fn fn, void *arg, struct diag *diag) MUST_CHECK;
+                          const char *projection, struct append_event *events,
+                          size_t count, fold_fn fn, void *arg,
+                          struct diag *diag) MUST_CHECK;
 
 #endif

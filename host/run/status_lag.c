@@ -138,8 +138,8 @@ enum status status_lag_read(struct application *app, struct status_lag *lag,
                             struct diag *diag)
 {
     struct event_filter filter = {
-        .types = lag->declaration->types,
-        .ntypes = lag->declaration->ntypes,
+        .types = lag->declaration->stored,
+        .ntypes = lag->declaration->nstored,
         .aggregates = lag->declaration->aggregates,
         .naggregates = lag->declaration->naggregates,
     };

@@ -47,7 +47,7 @@ void test_host_close(struct test_host *host)
 }
 
 enum status test_host_append(struct test_host *host,
-                             const struct append_event *events, size_t count,
+                             struct append_event *events, size_t count,
                              struct append_result *results, struct diag *diag)
 {
     struct application *app = &host->app;
@@ -57,8 +57,11 @@ enum status test_host_append(struct test_host *host,
         .payload_limit = host->settings.limit_payload,
     };
     size_t bad = count;
-    enum status status = db_begin(app->db, diag);
+    enum status status = script_check_events(app->script, events, count, &bad,
+                                             diag);
 
+    if (status == STATUS_OK)
+        status = db_begin(app->db, diag);
     if (status == STATUS_OK)
         status = append_events(app->store, app->db, &options, events, count,
                                results, &bad, diag);

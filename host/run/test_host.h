@@ -26,7 +26,7 @@ void test_host_close(struct test_host *host); /* NULL is allowed */
 
 /** Appends in one transaction; `results` has one per event. */
 enum status test_host_append(struct test_host *host,
-                             const struct append_event *events, size_t count,
+                             struct append_event *events, size_t count,
                              struct append_result *results,
                              struct diag *diag) MUST_CHECK;
 

@@ -3,6 +3,8 @@
 #include "base/buffer.h"
 #include "schema/names.h"
 #include "schema/query_table.h"
+#include "script/declare_build.h"
+#include "script/declare_event_type.h"
 #include "script/fingerprint_compute.h"
 #include "script/lua_call.h"
 #include "script/native.h"
@@ -47,95 +49,25 @@ void declare_file(lua_State *L, const char *file, int count)
     lua_call(L, count + 1, 0);
 }
 
-/* --- one declaration: its table lies at index `at` ------------------------ */
+/* --- one declaration
+ * --------------------------------------------------------------------------
+ */
 
-struct build {
-    lua_State *L;
-    struct declare_set *set;
-    struct declaration *declaration;
-    struct declare_code *code;
-    int at;
-};
-
-static int fail(const struct build *b, const char *message)
+/* Those of a query table. */
+static void take_fields(const struct declare_build *b)
 {
-    return luaL_error(b->L, "%s:%d: %s \"%s\": %s", b->declaration->file,
-                      b->declaration->line,
-                      declaration_kind_word(b->declaration->kind),
-                      b->declaration->name, message);
+    struct declaration *d = b->declaration;
+
+    lua_getfield(b->L, b->at, "fields");
+    d->fields = declare_fields(b, &d->nfields);
+    if (d->nfields <= FIELDS_MAX)
+        return;
+    lua_pushfstring(b->L, "has %d fields, and a query table takes %d",
+                    (int)d->nfields, FIELDS_MAX);
+    declare_fail(b, lua_tostring(b->L, -1));
 }
 
-/* A copy of the string at the top, which is popped; NULL data for nil. */
-static struct text pop_text(const struct build *b)
-{
-    struct text text = TEXT_NONE;
-
-    if (!lua_isnil(b->L, -1)) {
-        text.data = lua_tolstring(b->L, -1, &text.len);
-        text = arena_copy(b->set->arena, text);
-    }
-    lua_pop(b->L, 1);
-    return text;
-}
-
-static struct text take_text(const struct build *b, const char *key)
-{
-    lua_getfield(b->L, b->at, key);
-    return pop_text(b);
-}
-
-static int64_t take_integer(const struct build *b, int at, const char *key)
-{
-    int64_t value;
-
-    lua_getfield(b->L, at, key);
-    value = (int64_t)lua_tonumber(b->L, -1);
-    lua_pop(b->L, 1);
-    return value;
-}
-
-static bool take_boolean(const struct build *b, int at, const char *key)
-{
-    bool value;
-
-    lua_getfield(b->L, at, key);
-    value = lua_toboolean(b->L, -1) != 0;
-    lua_pop(b->L, 1);
-    return value;
-}
-
-static int take_function(const struct build *b, const char *key)
-{
-    lua_getfield(b->L, b->at, key);
-    if (lua_isnil(b->L, -1)) {
-        lua_pop(b->L, 1);
-        return LUA_NOREF;
-    }
-    return luaL_ref(b->L, LUA_REGISTRYINDEX);
-}
-
-static const struct text *take_texts(const struct build *b, const char *key,
-                                     size_t *count)
-{
-    struct text *texts;
-
-    *count = 0;
-    lua_getfield(b->L, b->at, key);
-    if (lua_isnil(b->L, -1)) {
-        lua_pop(b->L, 1);
-        return NULL;
-    }
-    *count = lua_objlen(b->L, -1);
-    texts = arena_alloc(b->set->arena, *count * sizeof(*texts) + 1);
-    for (size_t i = 0; i < *count; i++) {
-        lua_rawgeti(b->L, -1, (int)i + 1);
-        texts[i] = pop_text(b);
-    }
-    lua_pop(b->L, 1);
-    return texts;
-}
-
-static void take_handlers(const struct build *b)
+static void take_handlers(const struct declare_build *b)
 {
     const struct declaration *d = b->declaration;
 
@@ -150,98 +82,25 @@ static void take_handlers(const struct build *b)
     lua_pop(b->L, 1);
 }
 
-static enum field_type field_type_of(const char *word)
-{
-    static const struct {
-        const char *word;
-        enum field_type type;
-    } types[] = {
-        {"text", FIELD_TEXT},       {"integer", FIELD_INTEGER},
-        {"double", FIELD_DOUBLE},   {"decimal", FIELD_DECIMAL},
-        {"boolean", FIELD_BOOLEAN}, {"date", FIELD_DATE},
-        {"time", FIELD_TIME},       {"timestamp", FIELD_TIMESTAMP},
-        {"uuid", FIELD_UUID},       {"enum", FIELD_ENUM},
-        {"bytes", FIELD_BYTES},
-    };
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (strcmp(types[i].word, word) == 0)
-            return types[i].type;
-    return FIELD_TEXT; /* declare.lua let no other word pass */
-}
-
-static const char *const *take_words(const struct build *b, int at)
-{
-    const char **words = NULL;
-
-    lua_getfield(b->L, at, "values");
-    if (lua_istable(b->L, -1)) {
-        size_t count = lua_objlen(b->L, -1);
-
-        words = arena_alloc_zero(b->set->arena, (count + 1) * sizeof(*words));
-        for (size_t i = 0; i < count; i++) {
-            lua_rawgeti(b->L, -1, (int)i + 1);
-            words[i] = pop_text(b).data;
-        }
-    }
-    lua_pop(b->L, 1);
-    return words;
-}
-
-static void take_fields(const struct build *b)
-{
-    struct declaration *d = b->declaration;
-    struct declaration_field *fields;
-
-    lua_getfield(b->L, b->at, "fields");
-    d->nfields = lua_objlen(b->L, -1);
-    if (d->nfields > FIELDS_MAX) {
-        lua_pushfstring(b->L, "has %d fields, and a query table takes %d",
-                        (int)d->nfields, FIELDS_MAX);
-        fail(b, lua_tostring(b->L, -1));
-    }
-    fields = arena_alloc_zero(b->set->arena, d->nfields * sizeof(*fields) + 1);
-    for (size_t i = 0; i < d->nfields; i++) {
-        struct declaration_field *field = &fields[i];
-        int at;
-
-        lua_rawgeti(b->L, -1, (int)i + 1);
-        at = lua_gettop(b->L);
-        lua_getfield(b->L, at, "name");
-        field->name = pop_text(b).data;
-        lua_getfield(b->L, at, "type");
-        field->type = field_type_of(lua_tostring(b->L, -1));
-        lua_pop(b->L, 1);
-        field->precision = (int)take_integer(b, at, "precision");
-        field->scale = (int)take_integer(b, at, "scale");
-        field->unique = take_boolean(b, at, "unique");
-        field->optional = take_boolean(b, at, "optional");
-        field->values = take_words(b, at);
-        lua_pop(b->L, 1);
-    }
-    d->fields = fields;
-    lua_pop(b->L, 1);
-}
-
-static void take_query_table(const struct build *b)
+static void take_query_table(const struct declare_build *b)
 {
     struct declaration *d = b->declaration;
     char name[TABLE_NAME_MAX + 1];
     struct diag diag;
 
-    d->table = take_text(b, "table").data;
+    d->table = declare_text(b, "table").data;
     if (d->table != NULL) {
         if (names_table_name("table", d->table, &diag) != STATUS_OK)
-            fail(b, diag.message);
+            declare_fail(b, diag.message);
         return;
     }
     if (query_table_name(d->name, name, sizeof(name), &diag) != STATUS_OK)
-        fail(b, diag.message);
+        declare_fail(b, diag.message);
     d->table = arena_string(b->set->arena, text_of(name));
 }
 
-static double take_number(const struct build *b, int at, const char *key,
-                          double otherwise)
+static double take_number(const struct declare_build *b, int at,
+                          const char *key, double otherwise)
 {
     double value;
 
@@ -252,7 +111,7 @@ static double take_number(const struct build *b, int at, const char *key,
 }
 
 /* declare.lua has checked the values; durations are in microseconds. */
-static void take_policy(const struct build *b)
+static void take_policy(const struct declare_build *b)
 {
     struct failure_policy *policy = &b->declaration->policy;
     struct retry_policy *retry = &policy->retry;
@@ -284,7 +143,7 @@ static void take_policy(const struct build *b)
 }
 
 /* The path of the DDL file for this dialect, NULL when there is none. */
-static const char *take_tables_path(const struct build *b)
+static const char *take_tables_path(const struct declare_build *b)
 {
     lua_getfield(b->L, b->at, "tables");
     if (lua_istable(b->L, -1)) {
@@ -292,13 +151,13 @@ static const char *take_tables_path(const struct build *b)
         lua_remove(b->L, -2);
         if (lua_isnil(b->L, -1)) {
             lua_pushfstring(b->L, "tables has no file for %s", b->set->dialect);
-            fail(b, lua_tostring(b->L, -1));
+            declare_fail(b, lua_tostring(b->L, -1));
         }
     }
-    return pop_text(b).data;
+    return declare_pop_text(b).data;
 }
 
-static void take_tables(const struct build *b)
+static void take_tables(const struct declare_build *b)
 {
     const struct script_state *state = script_state_of(b->L);
     struct declaration *d = b->declaration;
@@ -321,7 +180,7 @@ static void take_tables(const struct build *b)
                    state->app_dir != NULL ? state->app_dir : ".",
                    d->tables_file);
     if (len < 0 || (size_t)len >= sizeof(path))
-        fail(b, "tables: the path is too long");
+        declare_fail(b, "tables: the path is too long");
     status = buffer_read_file(&content, path, TABLES_LIMIT, &diag);
     if (status == STATUS_OK)
         d->tables_sql = arena_copy(b->set->arena, buffer_text(&content));
@@ -332,16 +191,16 @@ static void take_tables(const struct build *b)
     if (status != STATUS_OK) {
         lua_pushfstring(b->L, "tables = \"%s\": %s", d->tables_file,
                         diag.message);
-        fail(b, lua_tostring(b->L, -1));
+        declare_fail(b, lua_tostring(b->L, -1));
     }
 }
 
 /* Without the files' sources (tests) there is no fingerprint. */
-static void take_fingerprint(const struct build *b)
+static void take_fingerprint(const struct declare_build *b)
 {
     const struct fingerprint_code code = {
-        .file = take_text(b, "returned_by").data,
-        .key_field = take_text(b, "key_field").data,
+        .file = declare_text(b, "returned_by").data,
+        .key_field = declare_text(b, "key_field").data,
         .key = b->code->key,
     };
 
@@ -349,7 +208,7 @@ static void take_fingerprint(const struct build *b)
         fingerprint_compute(b->L, b->declaration, &code, b->set);
 }
 
-static void take_declaration(struct build *b, size_t index)
+static void take_declaration(struct declare_build *b, size_t index)
 {
     struct declaration *d = &b->set->items[index];
 
@@ -361,19 +220,20 @@ static void take_declaration(struct build *b, size_t index)
                   : DECLARATION_SQL_PROJECTION;
     lua_pop(b->L, 1);
     d->index = index;
-    d->name = take_text(b, "name").data;
-    d->file = take_text(b, "file").data;
-    d->line = (int)take_integer(b, b->at, "line");
-    d->source = take_text(b, "source").data;
-    d->revision = take_integer(b, b->at, "revision");
-    d->types = take_texts(b, "types", &d->ntypes);
-    d->aggregates = take_texts(b, "aggregates", &d->naggregates);
-    d->passes_gaps = take_boolean(b, b->at, "passes_gaps");
-    d->rebuild_on_change = take_text(b, "on_change").data != NULL;
+    d->name = declare_text(b, "name").data;
+    d->file = declare_text(b, "file").data;
+    d->line = (int)declare_integer(b, b->at, "line");
+    d->source = declare_text(b, "source").data;
+    d->revision = declare_integer(b, b->at, "revision");
+    d->types = declare_texts(b, "types", &d->ntypes);
+    d->aggregates = declare_texts(b, "aggregates", &d->naggregates);
+    d->passes_gaps = declare_boolean(b, b->at, "passes_gaps");
+    d->rebuild_on_change = declare_text(b, "on_change").data != NULL;
+    declare_stored_types(b);
     take_handlers(b);
-    b->code->key = take_function(b, "key");
-    b->code->initial = take_function(b, "initial");
-    b->code->reset = take_function(b, "reset");
+    b->code->key = declare_function(b, "key");
+    b->code->initial = declare_function(b, "initial");
+    b->code->reset = declare_function(b, "reset");
     d->own_key = b->code->key != LUA_NOREF;
     d->resettable = b->code->reset != LUA_NOREF;
     take_policy(b);
@@ -386,7 +246,7 @@ static void take_declaration(struct build *b, size_t index)
 }
 
 /* A database may not tell upper from lower case in a table's name. */
-static void check_tables(struct build *b)
+static void check_tables(struct declare_build *b)
 {
     for (size_t i = 0; i < b->set->count; i++) {
         b->declaration = &b->set->items[i];
@@ -402,7 +262,7 @@ static void check_tables(struct build *b)
                             "or table = \"...\"",
                             b->declaration->table, other->name, other->file,
                             other->line);
-            fail(b, lua_tostring(b->L, -1));
+            declare_fail(b, lua_tostring(b->L, -1));
         }
     }
 }
@@ -498,25 +358,35 @@ static void find_warnings(lua_State *L, struct declare_set *set)
     set->warnings = w.items;
 }
 
-void declare_end(lua_State *L, struct declare_set *set)
+/* The list of one group of kinds that finish gave, at the stack's index. */
+static void take_declarations(struct declare_build *b, int list)
 {
-    struct build b = {.L = L, .set = set};
+    struct declare_set *set = b->set;
 
-    luaL_checkstack(L, 20, NULL);
-    push_function(L, "finish");
-    lua_call(L, 0, 1);
-    set->count = lua_objlen(L, -1);
+    set->count = lua_objlen(b->L, list);
     set->items = arena_alloc_zero(set->arena,
                                   set->count * sizeof(*set->items) + 1);
     set->code = arena_alloc_zero(set->arena,
                                  set->count * sizeof(*set->code) + 1);
     for (size_t i = 0; i < set->count; i++) {
-        lua_rawgeti(L, -1, (int)i + 1);
-        b.at = lua_gettop(L);
-        take_declaration(&b, i);
-        lua_pop(L, 1);
+        lua_rawgeti(b->L, list, (int)i + 1);
+        b->at = lua_gettop(b->L);
+        take_declaration(b, i);
+        lua_pop(b->L, 1);
     }
-    lua_pop(L, 1);
+}
+
+void declare_end(lua_State *L, struct declare_set *set)
+{
+    struct declare_build b = {.L = L, .set = set};
+    int top = lua_gettop(L);
+
+    luaL_checkstack(L, 20, NULL);
+    push_function(L, "finish");
+    lua_call(L, 0, 2); /* consumers, event types */
+    declare_event_types(&b, top + 2);
+    take_declarations(&b, top + 1);
+    lua_settop(L, top);
     check_tables(&b);
     find_warnings(L, set);
 }

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "model/declaration.h"
+#include "model/event_types.h"
 #include "script/state.h"
 
 /** The user's functions of one declaration, as registry references. */
@@ -33,6 +34,8 @@ struct declare_set {
     struct declaration *items;
     struct declare_code *code; /* one per item */
     size_t count;
+    struct event_types event_types;
+    int **steps; /* of each event type: functions, from the oldest revision */
     const char **warnings; /* NULL-terminated */
 };
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "script/int64.h"
 #include "script/json_codec.h"
+#include "script/upcast.h"
 
 #include <stdlib.h>
 
@@ -20,6 +21,7 @@ enum field {
     EVENT_AGGREGATE_TYPE,
     EVENT_AGGREGATE_ID,
     EVENT_SEQUENCE,
+    EVENT_PART,
     EVENT_COPY, /* the method */
     EVENT_COUNT
 };
@@ -38,6 +40,7 @@ static const char *const NAMES[EVENT_COUNT + 1] = {
     [EVENT_AGGREGATE_TYPE] = "aggregate_type",
     [EVENT_AGGREGATE_ID] = "aggregate_id",
     [EVENT_SEQUENCE] = "sequence",
+    [EVENT_PART] = "part",
     [EVENT_COPY] = "copy",
     [EVENT_COUNT] = NULL,
 };
@@ -86,10 +89,13 @@ static void push_field(struct handler_code *code, lua_State *L,
         push_text(L, m->type);
         return;
     case EVENT_REVISION:
-        lua_pushnumber(L, m->revision);
+        lua_pushnumber(L, code->older != NULL ? code->older->revision
+                                              : m->revision);
         return;
     case EVENT_PAYLOAD:
         push_json(code, L, m->payload, "payload");
+        if (code->older != NULL)
+            upcast_payload(code, L, code->older, m->revision);
         return;
     case EVENT_METADATA:
         push_json(code, L, m->metadata, "metadata");
@@ -118,6 +124,9 @@ static void push_field(struct handler_code *code, lua_State *L,
             lua_pushnil(L);
         else
             int64_push(L, m->sequence);
+        return;
+    case EVENT_PART: /* one that is split has its own, see handler_parts.c */
+        lua_pushinteger(L, 1);
         return;
     default:
         lua_pushnil(L);

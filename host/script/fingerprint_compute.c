@@ -16,12 +16,8 @@ static void end_part(struct digest *digest, struct declaration *declaration,
 static int compare_texts(const void *a, const void *b)
 {
     const struct text *left = a, *right = b;
-    size_t len = left->len < right->len ? left->len : right->len;
-    int order = len > 0 ? memcmp(left->data, right->data, len) : 0;
 
-    if (order != 0)
-        return order;
-    return left->len < right->len ? -1 : left->len > right->len;
+    return text_compare(*left, *right);
 }
 
 /* A list whose order means nothing. */
@@ -47,7 +43,7 @@ static void compute_sources(struct declaration *declaration)
     digest_begin(&digest);
     digest_text(&digest, text_of(declaration->source));
     add_sorted(&digest, declaration->aggregates, declaration->naggregates);
-    add_sorted(&digest, declaration->types, declaration->ntypes);
+    add_sorted(&digest, declaration->stored, declaration->nstored);
     end_part(&digest, declaration, FINGERPRINT_SOURCES);
 }
 
@@ -235,17 +231,58 @@ static void compute_shape(struct declaration *declaration, const char *dialect)
     end_part(&digest, declaration, FINGERPRINT_SHAPE);
 }
 
+/* --- code
+ * ----------------------------------------------------------------------------
+ */
+
+static bool has_text(const struct text *list, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].data, text) == 0)
+            return true;
+    return false;
+}
+
+/* The declaration's file; the files of its event types, whose steps make what
+ * its handlers see, count like a file that it requires. */
+static void compute_code(lua_State *L, struct declaration *declaration,
+                         const char *file, const struct declare_set *set)
+{
+    const struct script_state *state = script_state_of(L);
+    const struct event_types *types = &set->event_types;
+    struct text *digests = mem_alloc((types->count + 1) * sizeof(*digests));
+    char digest[DIGEST_LEN + 1], other[DIGEST_LEN + 1];
+    struct digest all;
+    size_t count = 0;
+
+    source_set_digest(state->sources, state, file, digest);
+    for (size_t i = 0; i < declaration->nstored; i++) {
+        const struct event_type *type = event_types_find(
+            types, declaration->stored[i]);
+
+        if (type == NULL)
+            continue;
+        source_set_digest(state->sources, state, type->returned_by, other);
+        if (strcmp(other, digest) != 0 && !has_text(digests, count, other))
+            digests[count++] = arena_copy(set->arena, text_of(other));
+    }
+    if (count > 0) {
+        digest_begin(&all);
+        digest_text(&all, text_of(digest));
+        add_sorted(&all, digests, count);
+        digest_end(&all, digest);
+    }
+    mem_free(digests);
+    fingerprint_set_code(&declaration->fingerprint, declaration->revision,
+                         digest);
+}
+
 void fingerprint_compute(lua_State *L, struct declaration *declaration,
                          const struct fingerprint_code *code,
                          const struct declare_set *set)
 {
-    const struct script_state *state = script_state_of(L);
-    char digest[DIGEST_LEN + 1];
-
     compute_sources(declaration);
     compute_key(L, declaration, code, set->partitions);
     compute_shape(declaration, set->dialect);
-    source_set_digest(state->sources, state, code->file, digest);
-    fingerprint_set_code(&declaration->fingerprint, declaration->revision,
-                         digest);
+    compute_code(L, declaration, code->file, set);
 }

@@ -4,6 +4,7 @@
 #include "script/ctx.h"
 #include "script/event.h"
 #include "script/handler_keys.h"
+#include "script/handler_parts.h"
 #include "script/handler_run.h"
 #include "script/json_codec.h"
 #include "script/lua_call.h"
@@ -24,9 +25,10 @@ static void fill_slot(lua_State *L, const struct handler_job *job)
     lua_pop(L, 1);
 }
 
-static int enter_initial(lua_State *L)
+/* Puts what `initial` gives into the slot. */
+static int fill_initial(lua_State *L, struct handler_job *job)
 {
-    struct handler_job *job = lua_touserdata(L, 1);
+    int function = lua_gettop(L) + 1;
     int initial = handler_run_code(job)->initial;
     char where[LIMITS_TEXT_SIZE], shown[128];
 
@@ -42,14 +44,20 @@ static int enter_initial(lua_State *L)
     lua_call(L, 1, 1);
     if (!lua_istable(L, -1)) {
         value_describe(L, -1, shown, sizeof(shown));
-        handler_run_where(L, 2, where, sizeof(where));
+        handler_run_where(L, function, where, sizeof(where));
         failure_set(job->failure, false, "state",
                     "%s: initial returned %s; it must return a table", where,
                     shown);
         return handler_run_fail(job);
     }
     fill_slot(L, job);
+    lua_settop(L, function - 1);
     return 0;
+}
+
+static int enter_initial(lua_State *L)
+{
+    return fill_initial(L, lua_touserdata(L, 1));
 }
 
 static enum status handler_state_initial(void *self,
@@ -102,7 +110,7 @@ static enum status handler_state_decode(void *self,
 static void push_handler(lua_State *L, const struct handler_job *job)
 {
     const struct declaration *d = job->call->declaration;
-    int64_t at = map_get(&job->code->types[d->index], job->call->message->type);
+    int64_t at = map_get(&job->code->types[d->index], job->type);
 
     if (at == MAP_ABSENT)
         luaL_error(L, "%s \"%s\" has no handler for this type of message",
@@ -142,28 +150,44 @@ static int take_result(lua_State *L, struct handler_job *job)
     return handler_run_fail(job);
 }
 
-static int enter_apply_state(lua_State *L)
+static int apply_state_part(lua_State *L, struct handler_job *job)
 {
-    struct handler_job *job = lua_touserdata(L, 1);
-
+    if (job->outcome == HANDLER_DELETED) { /* by the part before */
+        fill_initial(L, job);
+        if (job->failed)
+            return 0;
+    }
     push_handler(L, job);
     lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
     lua_rawgeti(L, -1, (int)job->slot + 1);
     lua_remove(L, -2);
-    event_push(job->code, L);
+    handler_parts_push_event(L, job);
     ctx_push(job->code, L);
     lua_call(L, 3, 1);
     return take_result(L, job);
 }
 
-static int enter_apply(lua_State *L)
+static int enter_apply_state(lua_State *L)
 {
     struct handler_job *job = lua_touserdata(L, 1);
 
+    job->outcome = HANDLER_UNTOUCHED;
+    handler_parts_each(L, job, true, apply_state_part);
+    return 0;
+}
+
+static int apply_part(lua_State *L, struct handler_job *job)
+{
     push_handler(L, job);
-    event_push(job->code, L);
+    handler_parts_push_event(L, job);
     ctx_push(job->code, L);
     lua_call(L, 2, 0);
+    return 0;
+}
+
+static int enter_apply(lua_State *L)
+{
+    handler_parts_each(L, lua_touserdata(L, 1), true, apply_part);
     return 0;
 }
 

@@ -40,6 +40,9 @@ struct handler_code {
     const void *event;   /* address of its event and of its ctx: what a */
     const void *context; /* script kept of another call differs */
     bool decode_failed;  /* its payload or metadata could not be read */
+    /* its message is of an older revision of this type, and no step splits
+     * it; NULL: it is read as it is stored */
+    const struct event_type *older;
     char sql_where[LIMITS_TEXT_SIZE]; /* of its first failed statement */
     struct db_rows *rows;             /* open while rows are read */
 

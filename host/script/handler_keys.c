@@ -1,6 +1,6 @@
 #include "script/handler_keys.h"
 
-#include "script/event.h"
+#include "script/handler_parts.h"
 #include "script/int64.h"
 
 #include <stdio.h>
@@ -83,29 +83,86 @@ static void drop_repeated(lua_State *L, int first)
     lua_settop(L, top);
 }
 
-/* Nothing raises once the first key is told. */
-int handler_keys_enter(lua_State *L)
+/* Pushes the keys that the key function gives for what the message is. */
+static void push_keys(lua_State *L, struct handler_job *job)
 {
-    struct handler_job *job = lua_touserdata(L, 1);
+    int first = lua_gettop(L) + 1;
     char where[LIMITS_TEXT_SIZE];
-    const int first = 3;
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->key);
-    lua_pushvalue(L, 2);
-    event_push(job->code, L);
+    handler_parts_push_event(L, job);
     lua_call(L, 1, LUA_MULTRET);
     for (int i = first; i <= lua_gettop(L); i++) {
         const char *wrong = lua_isnil(L, i) ? NULL : make_key(L, i);
 
         if (wrong == NULL)
             continue;
-        handler_run_where(L, 2, where, sizeof(where));
+        lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->key);
+        handler_run_where(L, lua_gettop(L), where, sizeof(where));
         failure_set(job->failure, false, "key",
                     "%s: the key function returned %s%s; a key is text of 1 "
                     "to 255 characters or an integer",
                     where, strchr(wrong, ' ') != NULL ? "" : "a ", wrong);
-        return handler_run_fail(job);
+        handler_run_fail(job);
+        return;
     }
+}
+
+bool handler_keys_match(lua_State *L, struct handler_job *job)
+{
+    int top = lua_gettop(L);
+    bool match = false;
+
+    if (handler_run_code(job)->key == LUA_NOREF)
+        return true;
+    push_keys(L, job);
+    for (int i = top + 1; !job->failed && !match && i <= lua_gettop(L); i++) {
+        struct text key;
+
+        if (lua_isnil(L, i))
+            continue;
+        key.data = lua_tolstring(L, i, &key.len);
+        match = text_equal(key, job->call->key);
+    }
+    lua_settop(L, top);
+    return match;
+}
+
+/* Collects the keys of a part in the table at index 2, which keeps them. */
+static int collect_keys(lua_State *L, struct handler_job *job)
+{
+    int top = lua_gettop(L);
+
+    push_keys(L, job);
+    for (int i = top + 1; !job->failed && i <= lua_gettop(L); i++) {
+        if (lua_isnil(L, i))
+            continue;
+        lua_pushvalue(L, i);
+        lua_rawseti(L, 2, (int)lua_objlen(L, 2) + 1);
+    }
+    lua_settop(L, top);
+    return 0;
+}
+
+/* Nothing raises once the first key is told. */
+int handler_keys_enter(lua_State *L)
+{
+    struct handler_job *job = lua_touserdata(L, 1);
+    const int first = 3;
+
+    if (job->splits != NULL || job->declared) {
+        lua_newtable(L);
+        handler_parts_each(L, job, false, collect_keys);
+        lua_settop(L, 2);
+        luaL_checkstack(L, (int)lua_objlen(L, 2) + 4, "too many keys");
+        for (int i = 1; i <= (int)lua_objlen(L, 2); i++)
+            lua_rawgeti(L, 2, i);
+    } else {
+        lua_pushnil(L); /* index 2 */
+        push_keys(L, job);
+    }
+    if (job->failed)
+        return 0;
     drop_repeated(L, first);
     for (int i = first; i <= lua_gettop(L); i++) {
         struct text key;

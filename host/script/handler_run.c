@@ -75,7 +75,7 @@ static int subject_of(const struct handler_job *job, enum handler_entry entry)
         return handler_run_code(job)->reset;
     if (entry == ENTRY_ON_ERROR)
         return handler_run_code(job)->on_error;
-    at = map_get(&job->code->types[d->index], job->call->message->type);
+    at = map_get(&job->code->types[d->index], job->type);
     return at == MAP_ABSENT ? LUA_NOREF : handler_run_code(job)->handlers[at];
 }
 
@@ -111,6 +111,40 @@ static uint64_t seed_of(const struct message *message)
     return seed;
 }
 
+/* What the script's event types say of the message. FAILED: it is of a
+ * revision that cannot be read. */
+static enum status judge(struct handler_code *code, enum handler_entry entry,
+                         struct handler_job *job)
+{
+    const struct message *message = job->call->message;
+    const struct event_type *type = NULL;
+
+    job->type = message->type;
+    code->older = NULL;
+    if (code->set->event_types.count > 0)
+        type = event_types_find(&code->set->event_types, message->type);
+    job->declared = type != NULL;
+    if (type == NULL)
+        return STATUS_OK;
+    switch (event_type_age(type, message->revision)) {
+    case EVENT_CURRENT:
+        return STATUS_OK;
+    case EVENT_OLDER:
+        if (type->ninto == 0)
+            code->older = type;
+        else if (entry != ENTRY_ON_ERROR) /* it sees what is stored */
+            job->splits = type;
+        return STATUS_OK;
+    default:
+        break;
+    }
+    if (entry != ENTRY_KEYS && entry != ENTRY_APPLY &&
+        entry != ENTRY_APPLY_STATE)
+        return STATUS_OK;
+    event_type_refuse(type, message->revision, job->failure);
+    return STATUS_FAILED;
+}
+
 /* Runs one of the entry functions on the job. */
 enum status handler_run(struct handler_code *code, enum handler_entry entry,
                         struct handler_job *job, struct diag *diag)
@@ -120,6 +154,8 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
     enum status status;
 
     assert(code->call == NULL);
+    if (judge(code, entry, job) != STATUS_OK)
+        return STATUS_FAILED;
     job->code = code;
     code->call = job->call;
     code->event = code->context = NULL;

@@ -28,6 +28,12 @@ struct handler_job {
     const struct handler_call *call;
     struct failure *failure;
     bool failed; /* *failure is set: not by a raise, but by a wrong result */
+    /* what the message is for the function that runs (handler_parts.h) */
+    struct text type;
+    bool declared; /* its type is an event type of the script */
+    const struct event_type *splits; /* older, of a type that may be split */
+    int part;                        /* from 1; 0: it is whole */
+    int part_at;                     /* stack index of the part */
     size_t slot;
     struct text json;
     enum handler_outcome outcome;

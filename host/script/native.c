@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Addresses that name the metatables in the registry. */
-static const char DELETE_KEY, ADD_KEY, BYTES_KEY;
+static const char DELETE_KEY, ADD_KEY, BYTES_KEY, SPLIT_KEY;
 
 static void push_metatable(lua_State *L, const char *key)
 {
@@ -66,6 +66,14 @@ static int native_add(lua_State *L)
 static int native_bytes(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TSTRING);
+    push_boxed(L);
+    return 1;
+}
+
+/* split(list of events) -> what a step of upcast returns for several events */
+static int native_split(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
     push_boxed(L);
     return 1;
 }
@@ -180,6 +188,7 @@ void native_open(lua_State *L, bool sandboxed)
     make_metatable(L, &DELETE_KEY, "moontide.delete");
     make_metatable(L, &ADD_KEY, "moontide.add");
     make_metatable(L, &BYTES_KEY, "moontide.bytes");
+    make_metatable(L, &SPLIT_KEY, "moontide.split");
     for (const luaL_Reg *f = FUNCTIONS; f->name != NULL; f++) {
         lua_pushcfunction(L, f->func);
         lua_setfield(L, -2, f->name);
@@ -190,6 +199,9 @@ void native_open(lua_State *L, bool sandboxed)
     push_metatable(L, &BYTES_KEY);
     lua_pushcclosure(L, native_bytes, 1);
     lua_setfield(L, -2, "bytes");
+    push_metatable(L, &SPLIT_KEY);
+    lua_pushcclosure(L, native_split, 1);
+    lua_setfield(L, -2, "split");
     if (sandboxed) {
         /* its errors are known to script/lua_call.c */
         lua_pushcfunction(L, lua_call_permanent);
@@ -225,6 +237,8 @@ enum native_kind native_kind(lua_State *L, int index)
         kind = NATIVE_ADD;
     else if (is_metatable(L, &BYTES_KEY))
         kind = NATIVE_BYTES;
+    else if (is_metatable(L, &SPLIT_KEY))
+        kind = NATIVE_SPLIT;
     else if (is_metatable(L, &DELETE_KEY))
         kind = NATIVE_DELETE;
     lua_pop(L, 1);

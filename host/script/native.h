@@ -20,10 +20,11 @@ enum native_kind {
     NATIVE_DELETE, /* moontide.delete */
     NATIVE_ADD,    /* moontide.add(n) */
     NATIVE_BYTES,  /* moontide.bytes(s) */
+    NATIVE_SPLIT,  /* moontide.split(list) */
 };
 
 enum native_kind native_kind(lua_State *L, int index);
-/** Pushes what moontide.add or moontide.bytes was given. */
+/** Pushes what moontide.add, moontide.bytes or moontide.split was given. */
 void native_push_value(lua_State *L, int index);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "script/declare.h"
+#include "script/event_check.h"
 #include "script/handler_call.h"
 #include "script/lua_call.h"
 #include "script/source_bundle.h"
@@ -325,6 +326,29 @@ void script_bundle(const struct script *script, struct buffer *out)
 const char *const *script_warnings(const struct script *script)
 {
     return script->set.warnings;
+}
+
+enum status script_check_events(struct script *script,
+                                struct append_event *events, size_t count,
+                                size_t *bad, struct diag *diag)
+{
+    const struct event_types *types = &script->set.event_types;
+
+    for (size_t i = 0; types->count > 0 && i < count; i++) {
+        enum status status = event_check(script->state, types, &events[i],
+                                         diag);
+
+        if (status == STATUS_OK)
+            continue;
+        *bad = i;
+        return status;
+    }
+    return STATUS_OK;
+}
+
+const struct event_types *script_event_types(const struct script *script)
+{
+    return &script->set.event_types;
 }
 
 struct handler script_handler(struct script *script)

@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "model/event_types.h"
 #include "model/handler.h"
 #include "script/source_set.h"
+#include "topic/append.h"
 
 struct script; /* script/script.c */
 
@@ -62,6 +64,18 @@ void script_bundle(const struct script *script, struct buffer *out);
 /** Warnings of the load (upvalues assigned in handlers ...), NULL-terminated,
  * owned by the script. */
 const char *const *script_warnings(const struct script *script);
+
+/**
+ * What the event types ask of events that are about to be appended, each as by
+ * script/event_check.h: fills revisions and checks payloads. INVALID; *bad is
+ * the index of the event.
+ */
+enum status script_check_events(struct script *script,
+                                struct append_event *events, size_t count,
+                                size_t *bad, struct diag *diag) MUST_CHECK;
+
+/** The declared event types. */
+const struct event_types *script_event_types(const struct script *script);
 
 /** User code for the models. */
 struct handler script_handler(struct script *script);

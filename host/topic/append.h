@@ -20,6 +20,7 @@ struct append_event {
     struct text metadata;       /* a JSON object, or NULL data */
     bool checked;               /* both passed json_check already */
     int revision;               /* 0 unless given */
+    bool has_revision; /* else the script's newest, where it says one */
     bool has_id;
     struct uuid id; /* a UUIDv7 is made when the writer brought none */
     bool has_occurred_at;

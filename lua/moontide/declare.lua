@@ -12,10 +12,12 @@ if type(native) ~= "table" then
   native = require "moontide.core"
 end
 assert(name)
+local take = require "moontide.declare_take"
 local types = require "moontide.types"
 
-local NAME_MAX, TYPE_MAX, IDENTIFIER_MAX = 255, 255, 63
-local REVISION_MAX = 2147483647
+local fail, describe, contains, is_text = take.fail, take.describe, take.contains, take.is_text
+local sorted_keys, is_identifier = take.sorted_keys, take.is_identifier
+local NAME_MAX, IDENTIFIER_MAX = take.NAME_MAX, take.IDENTIFIER_MAX
 
 local declare = {}
 local Declaration = {
@@ -27,16 +29,7 @@ local Declaration = {
 
 local made = {} -- in the order of making
 local key_fields = setmetatable({}, { __mode = "k" }) -- key function of moontide.by -> field
-local known = setmetatable({}, { __mode = "k" }) -- declaration -> true
-
---- Raises at the declaration, which is where the fault can be seen.
-local function fail(d, message, ...)
-  error(("%s:%d: %s \"%s\": %s"):format(d.file, d.line, d.kind, d.name, message:format(...)), 0)
-end
-
-local function describe(value)
-  return type(value) == "string" and ('"%s"'):format(value) or "a " .. type(value)
-end
+local declared = setmetatable({}, { __mode = "k" }) -- declaration -> true
 
 --- The caller's file and line, as `level` counts from the function that asks.
 local function place(level)
@@ -66,24 +59,7 @@ local function place_of_table(spec)
   return file, first
 end
 
-local function is_text(value, max)
-  local characters = type(value) == "string" and native.characters(value)
-  return characters and characters >= 1 and characters <= max and not value:find("%z")
-end
-
-local function sorted_keys(t)
-  local keys = {}
-  for key in pairs(t) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys, function(a, b)
-    return tostring(a) < tostring(b)
-  end)
-  return keys
-end
-
--- What each kind takes; the keys of later versions are refused, so that
--- nothing a script says is silently ignored.
+-- What each kind of consumer takes; the keys of later versions are refused.
 local COMMON = {
   "source", "aggregates", "revision", "key", "on", "on_change", "on_missing_history", "retry", "on_error",
 }
@@ -93,39 +69,19 @@ local KEYS = {
 }
 local LATER = { "changes", "topic", "distribution" }
 
-local function contains(list, word)
-  for _, candidate in ipairs(list) do
-    if candidate == word then
-      return true
-    end
-  end
-  return false
-end
-
 local function check_keys(d, spec)
-  for _, key in ipairs(sorted_keys(spec)) do
-    if contains(LATER, key) then
-      fail(d, "%s is not available in this version", key)
-    elseif not contains(COMMON, key) and not contains(KEYS[d.kind], key) then
-      local all = {}
-      for _, list in ipairs { COMMON, KEYS[d.kind] } do
-        for _, word in ipairs(list) do
-          all[#all + 1] = word
-        end
-      end
-      local near = type(key) == "string" and native.nearest(key, all)
-      fail(d, "unknown key %s%s", type(key) == "string" and key or ("[%s]"):format(tostring(key)),
-        near and ('; did you mean "%s"?'):format(near) or "; known are " .. table.concat(all, ", "))
+  local words = {}
+  for _, list in ipairs { COMMON, KEYS[d.kind] } do
+    for _, word in ipairs(list) do
+      words[#words + 1] = word
     end
   end
-end
-
-local function take_function(d, spec, key)
-  local value = spec[key]
-  if value ~= nil and type(value) ~= "function" then
-    fail(d, "%s is %s; it must be a function", key, describe(value))
+  for _, key in ipairs(LATER) do
+    if spec[key] ~= nil then
+      fail(d, "%s is not available in this version", key)
+    end
   end
-  return value
+  take.only(d, spec, words)
 end
 
 local MICROSECONDS = 1000000
@@ -145,20 +101,12 @@ local function take_duration(d, key, value)
   return amount
 end
 
-local function take_range(d, key, value, least, most, whole)
-  if type(value) ~= "number" or not (value >= least and value <= most) or whole and value % 1 ~= 0 then
-    fail(d, "%s is %s; it must be a %snumber from %d to %d", key,
-      type(value) == "number" and tostring(value) or describe(value), whole and "whole " or "", least, most)
-  end
-  return value
-end
-
 local RETRY = {
-  attempts = function(d, key, value) return take_range(d, key, value, 1, 1000000, true) end,
+  attempts = function(d, key, value) return take.range(d, key, value, 1, 1000000, true) end,
   delay = take_duration,
-  factor = function(d, key, value) return take_range(d, key, value, 1, 1000) end,
+  factor = function(d, key, value) return take.range(d, key, value, 1, 1000) end,
   max_delay = take_duration,
-  jitter = function(d, key, value) return take_range(d, key, value, 0, 1) end,
+  jitter = function(d, key, value) return take.range(d, key, value, 0, 1) end,
 }
 
 --- What is left out is the configuration's.
@@ -169,14 +117,9 @@ local function take_retry(d, retry)
     fail(d, "retry is %s; it must be a table like { attempts = 5, delay = \"1s\" }", describe(retry))
   end
   local copy = {}
-  for _, key in ipairs(sorted_keys(retry)) do
-    local take = RETRY[key]
-    if not take then
-      local near = type(key) == "string" and native.nearest(key, sorted_keys(RETRY))
-      fail(d, "retry: unknown key %s%s", tostring(key), near and ('; did you mean "%s"?'):format(near)
-        or "; known are " .. table.concat(sorted_keys(RETRY), ", "))
-    end
-    copy[key] = take(d, "retry." .. key, retry[key])
+  take.only(d, retry, sorted_keys(RETRY), "retry: ")
+  for key, value in pairs(retry) do
+    copy[key] = RETRY[key](d, "retry." .. key, value)
   end
   return copy
 end
@@ -198,50 +141,10 @@ end
 local function take_handlers(d, on)
   if on == nil then
     fail(d, "no handlers: on = { [\"some.Type\"] = function ... } is missing")
-  elseif type(on) ~= "table" then
-    fail(d, "on is %s; it must be a table of event types and functions", describe(on))
-  elseif next(on) == nil then
+  elseif type(on) == "table" and next(on) == nil then
     fail(d, "no handlers: on is empty")
   end
-  local handlers, list = {}, sorted_keys(on)
-  for _, event_type in ipairs(list) do
-    if not is_text(event_type, TYPE_MAX) then
-      fail(d, "on[%s]: an event type is text of 1 to %d characters", tostring(event_type), TYPE_MAX)
-    end
-    if type(on[event_type]) ~= "function" then
-      fail(d, 'on["%s"] is %s; a handler is a function', event_type, describe(on[event_type]))
-    end
-    handlers[event_type] = on[event_type]
-  end
-  return handlers, list
-end
-
---- A list of distinct texts without holes, copied.
-local function take_list(d, key, value)
-  if value == nil then
-    return nil
-  elseif type(value) ~= "table" then
-    fail(d, "%s is %s; it must be a list of strings", key, describe(value))
-  elseif next(value) == nil then
-    fail(d, "%s is empty; leave it out to take all", key)
-  end
-  local copy, seen, count = {}, {}, 0
-  for _ in pairs(value) do
-    count = count + 1
-  end
-  for index, item in ipairs(value) do
-    if not is_text(item, NAME_MAX) then
-      fail(d, "%s[%d] is %s; it must be text of 1 to %d characters", key, index, describe(item), NAME_MAX)
-    elseif seen[item] then
-      fail(d, '%s has "%s" twice', key, item)
-    end
-    seen[item] = true
-    copy[index] = item
-  end
-  if count ~= #copy then
-    fail(d, "%s must be a plain list of strings", key)
-  end
-  return copy
+  return take.by_type(d, "on", on, "a handler")
 end
 
 local function check_source(d, source)
@@ -252,17 +155,6 @@ local function check_source(d, source)
       type(source) == "string" and describe(source) or "lists")
   end
   fail(d, "source is %s; it must be a topic's name", describe(source))
-end
-
-local function check_revision(d, revision)
-  if revision == nil then
-    return 1
-  end
-  if type(revision) ~= "number" or revision % 1 ~= 0 or revision < 1 or revision > REVISION_MAX then
-    fail(d, "revision is %s; it must be a whole number from 1 to %d",
-      type(revision) == "number" and tostring(revision) or describe(revision), REVISION_MAX)
-  end
-  return revision
 end
 
 local function check_missing_history(d, word)
@@ -279,10 +171,6 @@ local function check_on_change(d, on_change)
       describe(on_change))
   end
   return on_change
-end
-
-local function is_identifier(value)
-  return type(value) == "string" and #value <= IDENTIFIER_MAX and value:find("^[A-Za-z_][A-Za-z0-9_]*$") ~= nil
 end
 
 local RESERVED = {
@@ -315,10 +203,7 @@ local function take_fields(d, fields)
       fail(d, "fields.%s: a %s cannot be a column; keep it in the state without declaring it", field, t.type)
     end
     seen[field:lower()] = field
-    list[#list + 1] = {
-      name = field, type = t.type, unique = t.unique, optional = t.optional,
-      precision = t.precision, scale = t.scale, values = t.values,
-    }
+    list[#list + 1] = take.field(field, t)
   end
   return list
 end
@@ -354,14 +239,14 @@ function declare.check_dialect(dialect, raise)
   end
 end
 
-local function check_name(kind, declared, file, line)
-  local control = type(declared) == "string" and declared:match "%c"
+local function check_name(kind, given, file, line)
+  local control = type(given) == "string" and given:match "%c"
   if control then
     error(('%s:%d: moontide.%s "%s": the name has a control character, byte %d'):format(
-      file, line, kind, (declared:sub(1, NAME_MAX):gsub("%c", "?")), control:byte()), 0)
-  elseif not is_text(declared, NAME_MAX) then
-    if line == 0 and type(declared) == "table" then
-      local found, first = place_of_table(declared)
+      file, line, kind, (given:sub(1, NAME_MAX):gsub("%c", "?")), control:byte()), 0)
+  elseif not is_text(given, NAME_MAX) then
+    if line == 0 and type(given) == "table" then
+      local found, first = place_of_table(given)
       file, line = found or file, first or line
     end
     local where = line > 0 and ("%s:%d: "):format(file, line) or ""
@@ -371,23 +256,20 @@ local function check_name(kind, declared, file, line)
   end
 end
 
-local function build(d, spec)
-  if type(spec) ~= "table" then
-    fail(d, "takes a table, not %s", describe(spec))
-  end
+local function build_consumer(d, spec)
   check_keys(d, spec)
   d.source = check_source(d, spec.source)
-  d.aggregates = take_list(d, "aggregates", spec.aggregates)
-  d.revision = check_revision(d, spec.revision)
+  d.aggregates = take.list(d, "aggregates", spec.aggregates)
+  d.revision = spec.revision == nil and 1 or take.range(d, "revision", spec.revision, 1, take.NUMBER_MAX, true)
   d.on_change = check_on_change(d, spec.on_change)
   d.passes_gaps = check_missing_history(d, spec.on_missing_history)
-  d.key = take_function(d, spec, "key")
+  d.key = take.a_function(d, spec, "key")
   d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)
   d.retry = take_retry(d, spec.retry)
   d.on_error = take_on_error(d, spec.on_error)
   if d.kind == "projection" then
-    d.initial = take_function(d, spec, "initial")
+    d.initial = take.a_function(d, spec, "initial")
     d.fields = take_fields(d, spec.fields)
     if spec.table ~= nil and not is_identifier(spec.table) then
       fail(d, "table is %s; it must be a table's name (letters, digits and _, not first a digit, at most %d)",
@@ -396,7 +278,7 @@ local function build(d, spec)
     d.table = spec.table
   else
     d.fields = {}
-    d.reset = take_function(d, spec, "reset")
+    d.reset = take.a_function(d, spec, "reset")
     if d.on_change and not d.reset then
       fail(d, 'on_change = "rebuild" needs reset = function(ctx) ... end, which empties the tables')
     end
@@ -404,19 +286,33 @@ local function build(d, spec)
   end
 end
 
+-- What builds each kind, and what shares its names.
+local KINDS = {
+  projection = { build = build_consumer, names = "projection" },
+  sql_projection = { build = build_consumer, names = "projection" },
+  event_type = { build = require "moontide.declare_event_type", names = "event type" },
+}
+
+local function build(d, spec)
+  if type(spec) ~= "table" then
+    fail(d, "takes a table, not %s", describe(spec))
+  end
+  KINDS[d.kind].build(d, spec)
+end
+
 --- declare.kind(kind) -> function(name) -> function(spec) -> declaration
 function declare.kind(kind)
-  return function(declared)
+  return function(given)
     local file, line = place(2)
-    check_name(kind, declared, file, line)
-    local d = { kind = kind, name = declared, file = file, line = line }
+    check_name(kind, given, file, line)
+    local d = { kind = kind, name = given, file = file, line = line }
     made[#made + 1] = d -- a name without a table is a declaration, too
     return function(spec)
-      if known[d] then
+      if declared[d] then
         fail(d, "is declared already")
       end
       build(d, spec)
-      known[d] = true
+      declared[d] = true
       return setmetatable(d, Declaration)
     end
   end
@@ -438,7 +334,7 @@ end
 
 --- is(value): whether it is a declaration.
 function declare.is(value)
-  return known[value] == true
+  return declared[value] == true
 end
 
 local returned = {} -- declaration -> true
@@ -459,7 +355,7 @@ end
 -- module that lies in the wrong folder.
 local function fail_file(file, message)
   local d = left_out()
-  if d and not known[d] then
+  if d and not declared[d] then
     error(('%s:%d: moontide.%s "%s" has no table after its name'):format(d.file, d.line, d.kind, d.name), 0)
   elseif d then
     fail(d, "is made here but not returned from the file; add it to what the file returns")
@@ -469,8 +365,8 @@ local function fail_file(file, message)
     file, message, folder or "", base or file), 0)
 end
 
-local function take(file, value, path, depth)
-  if known[value] then
+local function take_returned(file, value, path, depth)
+  if declared[value] then
     if not returned[value] then
       returned[value] = true
       value.returned_by = file
@@ -493,7 +389,7 @@ local function take(file, value, path, depth)
     if value[index] == nil then
       fail_file(file, path .. " must be a plain list of declarations")
     end
-    take(file, value[index], ("%s[%d]"):format(path, index), depth + 1)
+    take_returned(file, value[index], ("%s[%d]"):format(path, index), depth + 1)
   end
 end
 
@@ -506,30 +402,40 @@ function declare.collect(file, ...)
     error(file .. ":1: returns several values; put the declarations into one list", 0)
   end
   local before = #ordered
-  take(file, (...), "what it returns", 0)
-  if #ordered == before and not known[(...)] then
+  take_returned(file, (...), "what it returns", 0)
+  if #ordered == before and not declared[(...)] then
     fail_file(file, "returns no declaration")
   end
   checked = #made
 end
 
---- finish() -> the declarations in order; raises for one that was left out
--- and for two of one name.
+--- finish() -> the consumers in order, the event types sorted by name; raises
+-- for one that was left out and for two of one name.
 function declare.finish()
   local names = {}
   for _, d in ipairs(made) do
-    if not known[d] then
+    if not declared[d] then
       error(('%s:%d: moontide.%s "%s" has no table after its name'):format(d.file, d.line, d.kind, d.name), 0)
     elseif not returned[d] then
       fail(d, "is made here but not returned from the file; add it to what the file returns")
     end
-    local other = names[d.name]
+    local group = KINDS[d.kind].names
+    local key = group .. "\0" .. d.name
+    local other = names[key]
     if other then
-      fail(d, "is declared at %s:%d already; every projection has a name of its own", other.file, other.line)
+      fail(d, "is declared at %s:%d already; every %s has a name of its own", other.file, other.line, group)
     end
-    names[d.name] = d
+    names[key] = d
   end
-  return ordered
+  local consumers, event_types = {}, {}
+  for _, d in ipairs(ordered) do
+    local list = d.kind == "event_type" and event_types or consumers
+    list[#list + 1] = d
+  end
+  table.sort(event_types, function(a, b)
+    return a.name < b.name
+  end)
+  return consumers, event_types
 end
 
 return declare

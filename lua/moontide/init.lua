@@ -23,12 +23,13 @@ local moontide = {
   object = native.object,
   add = native.add,
   bytes = native.bytes,
+  split = native.split,
 }
 
-for _, kind in ipairs { "projection", "sql_projection" } do
+for _, kind in ipairs { "projection", "sql_projection", "event_type" } do
   moontide[kind] = declare.kind(kind)
 end
-for _, kind in ipairs { "event_type", "aggregate", "listener", "saga", "publisher", "route" } do
+for _, kind in ipairs { "aggregate", "listener", "saga", "publisher", "route" } do
   moontide[kind] = declare.later(kind)
 end
 

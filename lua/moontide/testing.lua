@@ -359,7 +359,7 @@ local function event_of(declaration, flat, i)
   return {
     id = flat.id, type = flat.type, revision = flat.revision or 0, position = i, topic = declaration.source,
     key = flat.aggregate_id, aggregate_type = flat.aggregate_type, aggregate_id = flat.aggregate_id,
-    sequence = i - 1, occurred_at = flat.occurred_at, payload = moontide.json.decode(flat.payload),
+    sequence = i - 1, part = 1, occurred_at = flat.occurred_at, payload = moontide.json.decode(flat.payload),
     metadata = flat.metadata and moontide.json.decode(flat.metadata),
   }
 end

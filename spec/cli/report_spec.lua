@@ -69,7 +69,7 @@ dialect.each(function(database)
   describe("check", function()
     it("gives configuration, declarations and warnings as JSON", function()
       local found = app:json "check"
-      assert.same({ "configuration", "declarations", "warnings" }, keys(found))
+      assert.same({ "configuration", "declarations", "event_types", "warnings" }, keys(found))
       assert.same({}, found.warnings)
       local by_name = {}
       for _, declaration in ipairs(found.declarations) do by_name[declaration.name] = declaration end

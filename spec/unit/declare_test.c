@@ -328,6 +328,101 @@ static void what_comes_later_is_an_error_of_its_line(void **state)
                  "version");
 }
 
+/* The same for an event type "a.B" with the given members. */
+static void expect_type_refused(const char *members, const char *wanted)
+{
+    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
+
+    buffer_printf(&text,
+                  "local moontide = require 'moontide'\n"
+                  "local t = moontide.types\n"
+                  "return moontide.event_type 'a.B' { %s }\n",
+                  members);
+    if (*wanted != '\0')
+        buffer_printf(&error, "handlers/x.lua:3: event_type \"a.B\": %s",
+                      wanted);
+    else
+        buffer_append_string(&error, "");
+    expect_error(text.data, *wanted != '\0' ? error.data : "");
+    buffer_free(&text);
+    buffer_free(&error);
+}
+
+static void the_steps_of_an_event_type_have_no_gap(void **state)
+{
+    (void)state;
+    expect_type_refused("", "");
+    expect_type_refused("revision = 1", "");
+    expect_type_refused("revision = 2, upcast = { [1] = print }", "");
+    expect_type_refused("revision = 3, upcast = { [0] = print, [2] = print }",
+                        "upcast has a gap: no step leads from revision 1 to 2");
+    expect_type_refused("revision = 3, upcast = { [1] = print }",
+                        "upcast has a gap: no step leads from revision 2 to 3");
+    expect_type_refused("revision = 2",
+                        "upcast has a gap: no step leads from revision 1 to 2");
+    expect_type_refused("revision = 1, upcast = { [1] = print }",
+                        "upcast[1] starts from a revision that is not below "
+                        "revision = 1");
+    expect_type_refused("upcast = { [0.5] = print }, revision = 1",
+                        "upcast[0.5]: a step is named by the revision it "
+                        "starts from, a whole number");
+}
+
+static void every_wrong_member_of_an_event_type_is_named(void **state)
+{
+    (void)state;
+    expect_type_refused("revison = 1", "unknown key revison; did you mean "
+                                       "\"revision\"?");
+    expect_type_refused("store = 'typed'",
+                        "store is not available in this version");
+    expect_type_refused("revision = 1, upcast = { [0] = { renam = {} } }",
+                        "upcast[0]: unknown key renam; did you mean "
+                        "\"rename\"?");
+    expect_type_refused("revision = 1, upcast = { [0] = {} }",
+                        "upcast[0] is empty; it takes rename, default and "
+                        "remove, or is a function");
+    expect_type_refused("into = { 'a.C' }",
+                        "into names the types that a step of upcast splits an "
+                        "event into, and there is no step");
+    expect_type_refused("fields = { a = t.text }",
+                        "fields.a is a function, not a type of moontide.types; "
+                        "call the type, as in t.text()");
+    expect_type_refused("fields = { a = t.text { unique = true } }",
+                        "fields.a: only a column can be unique");
+}
+
+static void stored_types_are_those_that_lead_to_a_handler(void **state)
+{
+    static const struct script_file files[] = {
+        {"handlers/x.lua",
+         "local moontide = require 'moontide'\n"
+         "local function type_into(name, ...)\n"
+         "  return moontide.event_type(name) { revision = 1, into = { ... },\n"
+         "    upcast = { [0] = function() end } }\n"
+         "end\n"
+         "return { type_into('a.One', 'a.Two'), type_into('a.Two', "
+         "'a.Three'),\n"
+         "  type_into('a.Round', 'a.Circle'), type_into('a.Circle', "
+         "'a.Round'),\n"
+         "  moontide.projection 'p' { on = { ['a.Three'] = print } } }\n"},
+        {NULL, NULL},
+    };
+    const struct declaration *d;
+    struct script_fixture f;
+
+    (void)state;
+    fixture_open(&f, files);
+    assert_string_equal(f.error, "");
+    assert_int_equal(f.set.event_types.count, 4);
+    d = &f.set.items[0];
+    assert_int_equal(d->ntypes, 1);
+    assert_int_equal(d->nstored, 3);
+    assert_true(text_equal(d->stored[0], TEXT_LITERAL("a.Three")));
+    assert_true(text_equal(d->stored[1], TEXT_LITERAL("a.One")));
+    assert_true(text_equal(d->stored[2], TEXT_LITERAL("a.Two")));
+    fixture_close(&f, files);
+}
+
 static void names_and_tables_are_used_once(void **state)
 {
     (void)state;
@@ -431,6 +526,9 @@ int main(void)
         cmocka_unit_test(a_name_that_is_not_there_is_an_error_of_its_line),
         cmocka_unit_test(a_file_must_return_its_declarations),
         cmocka_unit_test(what_comes_later_is_an_error_of_its_line),
+        cmocka_unit_test(the_steps_of_an_event_type_have_no_gap),
+        cmocka_unit_test(every_wrong_member_of_an_event_type_is_named),
+        cmocka_unit_test(stored_types_are_those_that_lead_to_a_handler),
         cmocka_unit_test(names_and_tables_are_used_once),
         cmocka_unit_test(a_table_file_must_be_there_for_the_dialect),
         cmocka_unit_test(assigned_file_locals_are_warned_of),

@@ -8,7 +8,8 @@ local moontide = {}
 ---@class moontide.Event
 ---@field id string UUID, lower case
 ---@field type string
----@field revision integer of the payload's shape, 0 unless the writer gave one
+---@field revision integer of the payload's shape: the newest of a declared event type
+---@field part integer 1, or the number of the part of an event that was split
 ---@field payload any decoded when it is first read
 ---@field metadata table? decoded when it is first read
 ---@field position integer its place in the topic
@@ -150,6 +151,31 @@ function moontide.projection(name) end
 ---@return fun(spec: moontide.SqlProjectionSpec): moontide.Declaration
 function moontide.sql_projection(name) end
 
+--- Done in this order; `default` fills what is missing.
+---@class moontide.UpcastTable
+---@field rename? table<string, string>
+---@field default? table<string, any>
+---@field remove? string[]
+
+---@alias moontide.UpcastStep moontide.UpcastTable | fun(payload: any): any
+
+---@class moontide.EventTypeSpec
+---@field revision? integer the newest one, 0 when left out
+---@field upcast? table<integer, moontide.UpcastStep> by the revision a step starts from, without a gap
+---@field into? string[] types of the parts that a step may split an event into
+---@field fields? table<string, moontide.Type> of the payload, checked at append
+---@field store? "log"
+
+--- How older payloads of a type become the newest, and what a payload has.
+---@param type string
+---@return fun(spec: moontide.EventTypeSpec): moontide.Declaration
+function moontide.event_type(type) end
+
+--- Returned by a step of upcast: the event becomes these.
+---@param events table[] of moontide.event
+---@return table
+function moontide.split(events) end
+
 --- A key function that takes the key from a field of the payload.
 ---@param field string
 ---@return fun(event: moontide.Event): moontide.Key
@@ -193,9 +219,7 @@ function moontide.permanent(message) end
 ---@field id? string
 ---@field key? string
 ---@field metadata? table
----@field revision? integer raised to ask for a rebuild
----@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
----@field on_missing_history? "halt" | "continue" when its topic no longer holds what it has not read
+---@field revision? integer of the payload, the newest of a declared event type when left out
 ---@field occurred_at? string
 ---@field aggregate_type? string
 ---@field aggregate_id? string

@@ -1,0 +1,232 @@
+#include "script/event_check.h"
+
+#include "script/json_codec.h"
+#include "script/json_tags.h"
+#include "script/lua_call.h"
+#include "script/value.h"
+
+#include <stdio.h>
+
+#define PATH_SIZE 512
+
+struct check {
+    const struct event_type *type;
+    struct text payload;
+    struct arena arena; /* of values that are only looked at */
+    char path[PATH_SIZE];
+    enum status status;
+    struct diag diag;
+};
+
+static bool refuse(lua_State *L, struct check *check, int index,
+                   const char *wanted)
+{
+    char shown[128];
+
+    if (lua_isnil(L, index)) {
+        check->status = diag_set(&check->diag, STATUS_INVALID,
+                                 "%s: missing; expected %s", check->path,
+                                 wanted);
+        return false;
+    }
+    value_describe(L, index, shown, sizeof(shown));
+    check->status = diag_set(&check->diag, STATUS_INVALID,
+                             "%s: expected %s, got %s", check->path, wanted,
+                             shown);
+    return false;
+}
+
+static bool check_value(lua_State *L, struct check *check, int index,
+                        const struct declaration_field *field);
+
+/* Appends to the path; gives the length it had. */
+static size_t enter(struct check *check, const char *name, int item)
+{
+    size_t len = strlen(check->path);
+    char *end = check->path + len;
+
+    if (name != NULL)
+        (void)snprintf(end, PATH_SIZE - len, ".%s", name);
+    else
+        (void)snprintf(end, PATH_SIZE - len, "[%d]", item);
+    return len;
+}
+
+static bool is_null(lua_State *L, int index)
+{
+    return lua_isnil(L, index) ||
+           (lua_islightuserdata(L, index) && lua_touserdata(L, index) == NULL);
+}
+
+/* Names the member that the record does not have, with the nearest it has. */
+static bool check_names(lua_State *L, struct check *check, int index,
+                        const struct declaration_field *fields, size_t count)
+{
+    const char **names = arena_alloc_zero(&check->arena,
+                                          (count + 1) * sizeof(*names));
+
+    for (size_t i = 0; i < count; i++)
+        names[i] = fields[i].name;
+    lua_pushnil(L);
+    while (lua_next(L, index) != 0) {
+        const char *name = lua_tostring(L, -2);
+        const char *near;
+        bool known = false;
+
+        for (size_t i = 0; !known && i < count; i++)
+            known = strcmp(names[i], name) == 0;
+        lua_pop(L, 1);
+        if (known)
+            continue;
+        near = text_nearest(name, names);
+        check->status = diag_set(
+            &check->diag, STATUS_INVALID, "%s has no field %.100s%s%s%s",
+            check->path, name, near != NULL ? "; did you mean \"" : "",
+            near != NULL ? near : "", near != NULL ? "\"?" : "");
+        return false;
+    }
+    return true;
+}
+
+static bool check_record(lua_State *L, struct check *check, int index,
+                         const struct declaration_field *fields, size_t count)
+{
+    if (!lua_istable(L, index))
+        return refuse(L, check, index, "an object");
+    if (lua_getmetatable(L, index) != 0) {
+        bool array = lua_topointer(L, -1) == json_tags_get(L)->array;
+
+        lua_pop(L, 1);
+        if (array)
+            return refuse(L, check, index, "an object");
+    }
+    if (!check_names(L, check, index, fields, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t len = enter(check, fields[i].name, 0);
+        bool good;
+
+        lua_pushstring(L, fields[i].name);
+        lua_rawget(L, index);
+        good = check_value(L, check, lua_gettop(L), &fields[i]);
+        lua_pop(L, 1);
+        if (!good)
+            return false;
+        check->path[len] = '\0';
+    }
+    return true;
+}
+
+static bool check_distinct(lua_State *L, struct check *check, int index,
+                           int item)
+{
+    for (int i = 1; i < item; i++) {
+        bool same;
+
+        lua_rawgeti(L, index, i);
+        same = lua_rawequal(L, -1, -2) != 0;
+        lua_pop(L, 1);
+        if (!same)
+            continue;
+        check->status = diag_set(&check->diag, STATUS_INVALID,
+                                 "%s is there as item %d already, and a set "
+                                 "has each value once",
+                                 check->path, i);
+        return false;
+    }
+    return true;
+}
+
+static bool check_list(lua_State *L, struct check *check, int index,
+                       const struct declaration_field *field)
+{
+    bool array = lua_istable(L, index) && lua_getmetatable(L, index) != 0;
+
+    if (array) {
+        array = lua_topointer(L, -1) == json_tags_get(L)->array;
+        lua_pop(L, 1);
+    }
+    if (!array)
+        return refuse(L, check, index, "a list");
+    for (int i = 1; i <= (int)lua_objlen(L, index); i++) {
+        size_t len = enter(check, NULL, i);
+        bool good;
+
+        lua_rawgeti(L, index, i);
+        good = check_value(L, check, lua_gettop(L), field->inner) &&
+               (field->type != FIELD_SET || check_distinct(L, check, index, i));
+        lua_pop(L, 1);
+        if (!good)
+            return false;
+        check->path[len] = '\0';
+    }
+    return true;
+}
+
+static bool check_value(lua_State *L, struct check *check, int index,
+                        const struct declaration_field *field)
+{
+    struct declaration_field named = *field;
+    struct db_value value;
+
+    luaL_checkstack(L, 8, "the payload is nested too deeply");
+    if (is_null(L, index) && field->optional)
+        return true;
+    switch (field->type) {
+    case FIELD_RECORD:
+        return check_record(L, check, index, field->inner, field->ninner);
+    case FIELD_LIST:
+    case FIELD_SET:
+        return check_list(L, check, index, field);
+    case FIELD_TEXT: /* of any length: it is in no column of its own */
+        return lua_type(L, index) == LUA_TSTRING ||
+               refuse(L, check, index, "text");
+    default:
+        break;
+    }
+    named.name = check->path;
+    check->status = value_field(L, index, &named, &check->arena, &value,
+                                &check->diag);
+    return check->status == STATUS_OK;
+}
+
+static int run_check(lua_State *L)
+{
+    struct check *check = lua_touserdata(L, 1);
+
+    check->status = json_codec_decode(L, check->payload, "payload",
+                                      &check->diag);
+    if (check->status == STATUS_OK)
+        check_record(L, check, lua_gettop(L), check->type->fields,
+                     check->type->nfields);
+    return 0;
+}
+
+enum status event_check(struct script_state *state,
+                        const struct event_types *types,
+                        struct append_event *event, struct diag *diag)
+{
+    const struct event_type *type = event_types_find(types, event->type);
+    struct check check = {.type = type, .payload = event->payload};
+    struct lua_failure failure;
+    enum lua_outcome outcome;
+
+    if (type == NULL)
+        return STATUS_OK;
+    if (!event->has_revision) {
+        event->revision = type->revision;
+        event->has_revision = true;
+    }
+    if (!type->has_fields || event->revision != type->revision)
+        return STATUS_OK;
+    (void)snprintf(check.path, sizeof(check.path), "payload");
+    outcome = lua_call_run(state, run_check, &check, &failure);
+    arena_free(&check.arena);
+    if (outcome != LUA_CALL_OK)
+        return diag_set(diag, STATUS_INVALID, "payload: %s", failure.message);
+    if (check.status != STATUS_OK)
+        return diag_set(diag, STATUS_INVALID,
+                        "%s; event type \"%s\" (%s:%d) says what it is",
+                        check.diag.message, type->name, type->file, type->line);
+    return STATUS_OK;
+}

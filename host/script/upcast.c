@@ -1,0 +1,175 @@
+#include "script/upcast.h"
+
+#include "script/json_codec.h"
+#include "script/native.h"
+#include "script/value.h"
+
+/* Of splits inside of splits: what is deeper runs in a circle. */
+#define DEPTH_MAX 16
+
+/* Replaces the payload at the top by what one step makes of it. */
+static void run_step(struct handler_code *code, lua_State *L,
+                     const struct event_type *type, int revision)
+{
+    int step = code->set->steps[type->index][revision - type->oldest];
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, step);
+    lua_pushvalue(L, -2);
+    lua_call(L, 1, 1);
+    if (lua_isnil(L, -1))
+        lua_pop(L, 1); /* it has changed the payload in place */
+    else
+        lua_remove(L, -2);
+}
+
+/* Runs the steps up to the newest revision, or until one splits the event.
+ * Gives the revision that was reached. */
+static int run_steps(struct handler_code *code, lua_State *L,
+                     const struct event_type *type, int revision, bool *split)
+{
+    *split = false;
+    while (revision < type->revision && !*split) {
+        run_step(code, L, type, revision++);
+        *split = native_kind(L, lua_gettop(L)) == NATIVE_SPLIT;
+    }
+    return revision;
+}
+
+static int refuse(lua_State *L, const struct event_type *type, int revision,
+                  const char *what)
+{
+    return luaL_error(L, "%s:%d: event type \"%s\": upcast[%d] %s", type->file,
+                      type->line, type->name, revision - 1, what);
+}
+
+void upcast_payload(struct handler_code *code, lua_State *L,
+                    const struct event_type *type, int revision)
+{
+    bool split;
+
+    luaL_checkstack(L, 4, NULL);
+    revision = run_steps(code, L, type, revision, &split);
+    if (split)
+        refuse(L, type, revision,
+               "splits the event; name the types of its parts, as in into = { "
+               "\"a.Type\" }");
+}
+
+/* Appends the part whose payload is at the top, which is popped. */
+static void add_part(lua_State *L, int parts, struct text name, int revision)
+{
+    lua_createtable(L, 0, 3);
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "payload");
+    lua_pushlstring(L, name.data, name.len);
+    lua_setfield(L, -2, "type");
+    lua_pushinteger(L, revision);
+    lua_setfield(L, -2, "revision");
+    lua_rawseti(L, parts, (int)lua_objlen(L, parts) + 1);
+}
+
+static bool may_become(const struct event_type *type, struct text name)
+{
+    for (size_t i = 0; i < type->ninto; i++)
+        if (text_equal(type->into[i], name))
+            return true;
+    return text_equal(text_of(type->name), name);
+}
+
+/* What moontide.split was given as one part, at the top of the stack. */
+struct part {
+    struct text name;
+    int revision;
+};
+
+/* Replaces the part at the top by its payload. */
+static struct part take_part(struct handler_code *code, lua_State *L,
+                             const struct event_type *from, int reached)
+{
+    const struct event_type *type;
+    struct part part = {.revision = 0};
+    int at = lua_gettop(L);
+
+    if (!lua_istable(L, at))
+        refuse(L, from, reached,
+               "splits the event into something else than a list of "
+               "moontide.event(type, payload)");
+    lua_getfield(L, at, "type");
+    if (lua_type(L, -1) != LUA_TSTRING)
+        refuse(L, from, reached, "gives a part without a type");
+    part.name.data = lua_tolstring(L, -1, &part.name.len);
+    if (!may_become(from, part.name))
+        refuse(L, from, reached,
+               lua_pushfstring(L,
+                               "gives a part of type \"%s\", which is not in "
+                               "its `into`",
+                               part.name.data));
+    type = event_types_find(&code->set->event_types, part.name);
+    if (type == from)
+        part.revision = reached;
+    else if (type != NULL)
+        part.revision = type->revision;
+    lua_getfield(L, at, "revision");
+    if (lua_isnumber(L, -1))
+        part.revision = (int)lua_tointeger(L, -1);
+    if (type == from && part.revision < reached)
+        refuse(L, from, reached,
+               "gives a part of its own type with an older revision");
+    lua_getfield(L, at, "payload");
+    if (lua_isnil(L, -1)) {
+        lua_newtable(L);
+        lua_replace(L, -2);
+    }
+    /* the name lives as long as the part's table, which the list holds */
+    lua_replace(L, at);
+    lua_settop(L, at);
+    return part;
+}
+
+static void expand(struct handler_code *code, lua_State *L, int parts,
+                   struct part part, int depth)
+{
+    const struct event_type *type = event_types_find(&code->set->event_types,
+                                                     part.name);
+    struct failure failure;
+    bool split = false;
+    int list;
+
+    luaL_checkstack(L, 12, "too many splits");
+    if (type != NULL) {
+        enum event_age age = event_type_age(type, part.revision);
+
+        if (age == EVENT_NEWER || age == EVENT_UNKNOWN) {
+            event_type_refuse(type, part.revision, &failure);
+            luaL_error(L, "%s", failure.reason);
+        }
+        part.revision = run_steps(code, L, type, part.revision, &split);
+    }
+    if (!split) {
+        add_part(L, parts, part.name, part.revision);
+        return;
+    }
+    if (depth >= DEPTH_MAX)
+        refuse(L, type, part.revision, "splits in a circle");
+    native_push_value(L, lua_gettop(L));
+    list = lua_gettop(L);
+    for (int i = 1; i <= (int)lua_objlen(L, list); i++) {
+        struct part inner;
+
+        lua_rawgeti(L, list, i);
+        inner = take_part(code, L, type, part.revision);
+        expand(code, L, parts, inner, depth + 1);
+    }
+    lua_settop(L, list - 2); /* the list and its box */
+}
+
+void upcast_parts(struct handler_code *code, lua_State *L,
+                  const struct event_type *type, int revision)
+{
+    const struct part part = {text_of(type->name), revision};
+    int payload = lua_gettop(L);
+
+    lua_newtable(L);
+    lua_insert(L, payload);
+    expand(code, L, payload, part, 0);
+}
