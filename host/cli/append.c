@@ -5,6 +5,7 @@
 #include "cli/stop.h"
 
 #include "base/json.h"
+#include "topic/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +18,20 @@
  * unless it is told to. */
 #define BATCH_USUAL INT64_C(500)
 
+/* What a verb says of the events it wrote, and where they can be seen. */
+struct verb_words {
+    const char *done;
+    const char *look;
+};
+
+static const struct verb_words words[] = {
+    [NDJSON_APPEND] = {"appended", "moontide events"},
+    [NDJSON_EMIT] = {"emitted", "moontide events --topic " TOPIC_EVENT_CAPTURE},
+};
+
 /* What is committed so far. */
 struct totals {
-    int64_t appended;
+    int64_t written;
     int64_t repeated;
     int64_t first_position; /* 0: none */
     int64_t last_position;
@@ -27,6 +39,7 @@ struct totals {
 };
 
 struct run {
+    enum ndjson_kind kind;
     struct cli *cli;
     struct application *app;
     const char *name; /* of the input, for messages */
@@ -46,7 +59,7 @@ static void count_results(struct run *run)
             totals->repeated++;
             continue;
         }
-        totals->appended++;
+        totals->written++;
         if (totals->first_position == 0)
             totals->first_position = result->position;
         totals->last_position = result->position;
@@ -64,22 +77,23 @@ static enum status say_what_was_kept(const struct run *run, struct diag *diag)
     if (run->batch.unknown)
         return diag_set(diag, cause.status,
                         "%s (whether lines %" PRId64 " to %" PRId64
-                        " are committed is not known: look with `moontide "
-                        "events --after %" PRId64 "` before going on)",
+                        " are committed is not known: look with `%s --after "
+                        "%" PRId64 "` before going on)",
                         cause.message, totals->line + 1, line,
-                        totals->last_position);
+                        words[run->kind].look, totals->last_position);
     if (totals->line == 0)
-        return diag_set(diag, cause.status, "%s (nothing was appended)",
-                        cause.message);
+        return diag_set(diag, cause.status, "%s (nothing was %s)",
+                        cause.message, words[run->kind].done);
     if (line <= totals->line)
         line = totals->line + 1;
     return diag_set(diag, cause.status,
                     "%s (nothing of lines %" PRId64 " to %" PRId64
                     " was kept; up to line %" PRId64 " all is committed, "
-                    "%" PRId64 " appended and %" PRId64
+                    "%" PRId64 " %s and %" PRId64
                     " there already: go on with line %" PRId64 ")",
                     cause.message, totals->line + 1, line, totals->line,
-                    totals->appended, totals->repeated, totals->line + 1);
+                    totals->written, words[run->kind].done, totals->repeated,
+                    totals->line + 1);
 }
 
 static enum status write_batch(struct run *run, struct diag *diag)
@@ -111,7 +125,7 @@ static enum status append_all(struct run *run, struct diag *diag)
                                    diag);
         if (status == STATUS_OK && run->batch.count > 0)
             status = write_batch(run, diag);
-        progress_show(&progress, run->totals.appended + run->totals.repeated);
+        progress_show(&progress, run->totals.written + run->totals.repeated);
     }
     progress_end(&progress);
     return status == STATUS_OK ? status : say_what_was_kept(run, diag);
@@ -127,13 +141,14 @@ static void write_position(struct buffer *out, bool *first, const char *key,
         buffer_append_string(out, "null");
 }
 
-static void print_json(const struct totals *totals, struct buffer *out)
+static void print_json(const struct run *run, struct buffer *out)
 {
+    const struct totals *totals = &run->totals;
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "appended");
-    buffer_printf(out, "%" PRId64, totals->appended);
+    json_write_key(out, &first, words[run->kind].done);
+    buffer_printf(out, "%" PRId64, totals->written);
     json_write_key(out, &first, "repeated");
     buffer_printf(out, "%" PRId64, totals->repeated);
     write_position(out, &first, "first_position", totals->first_position);
@@ -141,14 +156,16 @@ static void print_json(const struct totals *totals, struct buffer *out)
     buffer_append_string(out, "}\n");
 }
 
-static void print_text(const struct totals *totals, struct buffer *out)
+static void print_text(const struct run *run, struct buffer *out)
 {
-    buffer_append_string(out, "appended ");
-    output_grouped(out, totals->appended);
-    buffer_append_string(out, totals->appended == 1 ? " event" : " events");
-    if (totals->appended == 1)
+    const struct totals *totals = &run->totals;
+
+    buffer_printf(out, "%s ", words[run->kind].done);
+    output_grouped(out, totals->written);
+    buffer_append_string(out, totals->written == 1 ? " event" : " events");
+    if (totals->written == 1)
         buffer_printf(out, ", position %" PRId64, totals->first_position);
-    else if (totals->appended > 1)
+    else if (totals->written > 1)
         buffer_printf(out, ", positions %" PRId64 " to %" PRId64,
                       totals->first_position, totals->last_position);
     if (totals->repeated > 0) {
@@ -166,9 +183,9 @@ static void print_totals(const struct run *run)
     struct buffer out = BUFFER_EMPTY;
 
     if (run->cli->json)
-        print_json(&run->totals, &out);
+        print_json(run, &out);
     else if (!run->cli->quiet)
-        print_text(&run->totals, &out);
+        print_text(run, &out);
     fwrite(buffer_text(&out).data, 1, out.len, run->cli->out);
     buffer_free(&out);
 }
@@ -188,11 +205,12 @@ static enum status open_input(const struct cli *cli, const char **name, int *fd,
     return STATUS_OK;
 }
 
-enum status cli_append(struct cli *cli, struct diag *diag)
+static enum status run_verb(struct cli *cli, enum ndjson_kind kind,
+                            struct diag *diag)
 {
     const struct settings *settings;
     struct application app;
-    struct run run = {.cli = cli, .app = &app};
+    struct run run = {.kind = kind, .cli = cli, .app = &app};
     int64_t batch;
     int fd;
     enum status status;
@@ -214,8 +232,8 @@ enum status cli_append(struct cli *cli, struct diag *diag)
     if (status != STATUS_OK)
         goto close_input;
 
-    run.reader = ndjson_open(fd, run.name, settings->limit_payload);
-    append_batch_init(&run.batch, (size_t)batch);
+    run.reader = ndjson_open(kind, fd, run.name, settings->limit_payload);
+    append_batch_init(&run.batch, kind, (size_t)batch);
     status = append_all(&run, diag);
     if (status == STATUS_OK)
         print_totals(&run);
@@ -227,4 +245,14 @@ close_input:
     if (fd != STDIN_FILENO)
         close(fd);
     return status;
+}
+
+enum status cli_append(struct cli *cli, struct diag *diag)
+{
+    return run_verb(cli, NDJSON_APPEND, diag);
+}
+
+enum status cli_emit(struct cli *cli, struct diag *diag)
+{
+    return run_verb(cli, NDJSON_EMIT, diag);
 }

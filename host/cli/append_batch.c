@@ -13,9 +13,11 @@
 #define FIRST_PAUSE (CLOCK_SECOND / 200)
 #define PAUSE_CAP   (CLOCK_SECOND / 4)
 
-void append_batch_init(struct append_batch *batch, size_t capacity)
+void append_batch_init(struct append_batch *batch, enum ndjson_kind kind,
+                       size_t capacity)
 {
     *batch = (struct append_batch){
+        .kind = kind,
         .events = mem_alloc(capacity * sizeof(*batch->events)),
         .results = mem_alloc(capacity * sizeof(*batch->results)),
         .lines = mem_alloc(capacity * sizeof(*batch->lines)),
@@ -66,6 +68,18 @@ static void keep_ids(struct append_batch *batch)
     }
 }
 
+static enum status write_events(struct append_batch *batch,
+                                struct application *app,
+                                const struct append_options *options,
+                                size_t *bad, struct diag *diag)
+{
+    if (batch->kind == NDJSON_EMIT)
+        return capture_append(app->capture, app->db, options, batch->events,
+                              batch->count, batch->results, bad, diag);
+    return append_events(app->store, app->db, options, batch->events,
+                         batch->count, batch->results, bad, diag);
+}
+
 static enum status write_once(struct append_batch *batch,
                               struct application *app,
                               const struct append_options *options, size_t *bad,
@@ -77,8 +91,7 @@ static enum status write_once(struct append_batch *batch,
     status = db_begin(app->db, diag);
     if (status != STATUS_OK)
         return status;
-    status = append_events(app->store, app->db, options, batch->events,
-                           batch->count, batch->results, bad, diag);
+    status = write_events(batch, app, options, bad, diag);
     if (status != STATUS_OK) {
         db_rollback(app->db);
         return status;

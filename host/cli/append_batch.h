@@ -1,6 +1,6 @@
 /*
- * Append batch -- the events of one transaction of `moontide append`: read,
- * written as a whole, tried again where that is safe.
+ * Append batch -- the events of one transaction of `moontide append` or
+ * `moontide emit`: read, written as a whole, tried again where that is safe.
  */
 #ifndef HOST_CLI_APPEND_BATCH_H
 #define HOST_CLI_APPEND_BATCH_H
@@ -11,6 +11,7 @@
 #include <signal.h>
 
 struct append_batch {
+    enum ndjson_kind kind;
     struct append_event *events;
     struct append_result *results; /* of the last write */
     int64_t *lines;                /* where each event was read */
@@ -19,7 +20,8 @@ struct append_batch {
     bool unknown; /* the last write failed, but its commit may have been done */
 };
 
-void append_batch_init(struct append_batch *batch, size_t capacity);
+void append_batch_init(struct append_batch *batch, enum ndjson_kind kind,
+                       size_t capacity);
 void append_batch_free(struct append_batch *batch);
 
 /**

@@ -54,7 +54,10 @@ static void write_text(struct buffer *out, bool *first, const char *key,
                        struct text text)
 {
     json_write_key(out, first, key);
-    json_write_string(out, text);
+    if (text.data == NULL)
+        buffer_append_string(out, "null");
+    else
+        json_write_string(out, text);
 }
 
 /* Byte for byte, but a line break between tokens must not end the line. */
@@ -92,16 +95,18 @@ static void print_json(struct event_print *print, const struct message *message)
     write_int64(out, &first, "revision", message->revision);
     write_text(out, &first, "key", message->key);
     write_int64(out, &first, "partition", message->partition);
-    write_text(out, &first, "aggregate_type", message->aggregate_type);
-    write_text(out, &first, "aggregate_id", message->aggregate_id);
-    write_int64(out, &first, "sequence", message->sequence);
+    if (message->aggregate_type.data != NULL) {
+        write_text(out, &first, "aggregate_type", message->aggregate_type);
+        write_text(out, &first, "aggregate_id", message->aggregate_id);
+        write_int64(out, &first, "sequence", message->sequence);
+    }
     write_document(out, &first, "payload", message->payload);
     write_document(out, &first, "metadata", message->metadata);
     write_text(out, &first, "occurred_at", text_of(time));
     buffer_append_char(out, '}');
 }
 
-/* The fields of append, and nothing that another database gives anew. */
+/* The fields of append or emit, and nothing that another database gives anew. */
 static void print_export(struct event_print *print,
                          const struct message *message)
 {
@@ -114,8 +119,12 @@ static void print_export(struct event_print *print,
     clock_format(message->occurred_at, time);
     buffer_append_char(out, '{');
     write_text(out, &first, "id", text_of(id));
-    write_text(out, &first, "aggregate_type", message->aggregate_type);
-    write_text(out, &first, "aggregate_id", message->aggregate_id);
+    if (message->aggregate_type.data != NULL) {
+        write_text(out, &first, "aggregate_type", message->aggregate_type);
+        write_text(out, &first, "aggregate_id", message->aggregate_id);
+    } else if (message->key.data != NULL) {
+        write_text(out, &first, "key", message->key);
+    }
     write_text(out, &first, "type", message->type);
     if (message->revision != 0)
         write_int64(out, &first, "revision", message->revision);

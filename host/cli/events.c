@@ -14,6 +14,7 @@
 #define FOLLOW_PAUSE  INT64_C(250000000) /* nanoseconds */
 
 struct request {
+    const char *topic;
     struct event_filter filter;
     struct text *types;
     int64_t after;
@@ -24,15 +25,30 @@ struct request {
 static enum status read_request(const struct cli *cli, struct request *request,
                                 struct diag *diag)
 {
-    const char *topic = cli_value(cli, "topic");
+    const char *key = cli_value(cli, "key");
     const char *type;
     size_t ntypes = 0;
     enum status status;
 
-    if (topic != NULL && strcmp(topic, TOPIC_EVENT_STORE) != 0)
+    request->topic = cli_value(cli, "topic");
+    if (request->topic == NULL)
+        request->topic = TOPIC_EVENT_STORE;
+    if (strcmp(request->topic, TOPIC_EVENT_CAPTURE) == 0 &&
+        cli_given(cli, "aggregate"))
         return diag_set(diag, STATUS_USAGE,
-                        "there is no topic \"%s\" to read; known: %s", topic,
-                        TOPIC_EVENT_STORE);
+                        "the topic %s has no aggregates; use --key",
+                        TOPIC_EVENT_CAPTURE);
+    if (strcmp(request->topic, TOPIC_EVENT_STORE) != 0 &&
+        strcmp(request->topic, TOPIC_EVENT_CAPTURE) != 0)
+        return diag_set(diag, STATUS_USAGE,
+                        "there is no topic \"%s\" to read; known: %s, %s",
+                        request->topic, TOPIC_EVENT_STORE, TOPIC_EVENT_CAPTURE);
+    if (key == NULL)
+        key = cli_value(cli, "aggregate");
+    else if (cli_given(cli, "aggregate"))
+        return diag_set(diag, STATUS_USAGE,
+                        "--aggregate and --key are one: the key of an event "
+                        "is its aggregate id");
     status = cli_integer(cli, "after", 0, 0, INT64_MAX, &request->after, diag);
     if (status != STATUS_OK)
         return status;
@@ -49,7 +65,7 @@ static enum status read_request(const struct cli *cli, struct request *request,
     request->filter = (struct event_filter){
         .types = request->types,
         .ntypes = ntypes,
-        .aggregate_id = text_of(cli_value(cli, "aggregate")),
+        .key = text_of(key),
     };
     return STATUS_OK;
 }
@@ -63,9 +79,10 @@ static enum status print_what_is_there(struct cli *cli, struct application *app,
                                        struct diag *diag)
 {
     struct event_range range = {.byte_limit = PAGE_BYTES};
+    struct topic *topic = application_topic(app, request->topic);
     enum status status;
 
-    status = high_water_mark_look(app->db, app->catalog, TOPIC_EVENT_STORE,
+    status = high_water_mark_look(app->db, app->catalog, request->topic,
                                   &range.upto, diag);
     if (status != STATUS_OK)
         return status;
@@ -73,7 +90,7 @@ static enum status print_what_is_there(struct cli *cli, struct application *app,
         range.after = request->after;
         range.limit = request->limit < PAGE_MESSAGES ? (size_t)request->limit
                                                      : PAGE_MESSAGES;
-        status = event_page_read(app->store, app->db, &request->filter, &range,
+        status = event_page_read(topic, app->db, &request->filter, &range,
                                  page, diag);
         if (status != STATUS_OK)
             return status;

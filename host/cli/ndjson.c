@@ -1,7 +1,6 @@
 #include "cli/ndjson.h"
 
 #include "base/memory.h"
-#include "cli/ndjson_event.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,6 +20,7 @@ struct block {
 };
 
 struct ndjson {
+    enum ndjson_kind kind;
     int fd;
     const char *name;
     size_t line_limit;
@@ -43,11 +43,13 @@ static struct block *new_block(size_t size)
     return block;
 }
 
-struct ndjson *ndjson_open(int fd, const char *name, int64_t payload_limit)
+struct ndjson *ndjson_open(enum ndjson_kind kind, int fd, const char *name,
+                           int64_t payload_limit)
 {
     struct ndjson *reader = mem_alloc(sizeof(*reader));
 
     assert(payload_limit >= 0 && payload_limit < INT64_MAX - LINE_EXTRA);
+    reader->kind = kind;
     reader->fd = fd;
     reader->name = name;
     reader->line_limit = (size_t)(payload_limit + LINE_EXTRA);
@@ -214,8 +216,8 @@ enum status ndjson_next(struct ndjson *reader, struct append_event *event,
             return status;
     } while (is_blank(line));
 
-    status = ndjson_event_read(line, &reader->arena, &reader->scratch, event,
-                               diag);
+    status = ndjson_event_read(reader->kind, line, &reader->arena,
+                               &reader->scratch, event, diag);
     if (status != STATUS_OK)
         return line_error(reader, diag);
     reader->pinned = true;

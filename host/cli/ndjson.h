@@ -1,22 +1,24 @@
 /*
  * NDJSON -- reads events, one JSON object per line, from a file descriptor.
  *
- * Fields: aggregate_type, aggregate_id, type, payload; optionally id,
+ * Fields of `append`: aggregate_type, aggregate_id, type, payload; optionally id,
  * metadata, revision, occurred_at, expected (a sequence number, "any" or
- * "none"). Empty lines are skipped; CR LF and a last line without an end are
+ * "none"). Of `emit`: type, payload; optionally key, id, metadata, revision,
+ * occurred_at. Empty lines are skipped; CR LF and a last line without an end are
  * fine. What an event points to are the bytes of its line: a payload is never
- * copied. `append` is the only user; writing is topic/append.h.
+ * copied. Writing is topic/append.h and topic/capture.h.
  */
 #ifndef HOST_CLI_NDJSON_H
 #define HOST_CLI_NDJSON_H
 
-#include "topic/append.h"
+#include "cli/ndjson_event.h"
 
 struct ndjson; /* cli/ndjson.c */
 
-/** `name` goes into the errors; it and the descriptor are borrowed. A line
+/** Lines of that kind. `name` goes into the errors; it and the descriptor are borrowed. A line
  * may have `payload_limit` bytes and 64 KiB for the rest. */
-struct ndjson *ndjson_open(int fd, const char *name, int64_t payload_limit);
+struct ndjson *ndjson_open(enum ndjson_kind kind, int fd, const char *name,
+                           int64_t payload_limit);
 void ndjson_close(struct ndjson *reader); /* NULL is allowed */
 
 /**

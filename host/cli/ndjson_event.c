@@ -10,6 +10,7 @@ enum field {
     FIELD_AGGREGATE_ID,
     FIELD_TYPE,
     FIELD_PAYLOAD,
+    FIELD_KEY,
     FIELD_ID,
     FIELD_METADATA,
     FIELD_REVISION,
@@ -18,13 +19,24 @@ enum field {
     FIELD_COUNT
 };
 
-#define FIELDS_REQUIRED FIELD_ID /* all before it */
+#define BIT(field)    (1U << (field))
+#define FIELDS_STREAM (BIT(FIELD_AGGREGATE_TYPE) | BIT(FIELD_AGGREGATE_ID))
+#define FIELDS_EVENT  (BIT(FIELD_TYPE) | BIT(FIELD_PAYLOAD))
+
+static const struct {
+    unsigned required;
+    unsigned unknown;
+} kind_fields[] = {
+    [NDJSON_APPEND] = {FIELDS_STREAM | FIELDS_EVENT, BIT(FIELD_KEY)},
+    [NDJSON_EMIT] = {FIELDS_EVENT, FIELDS_STREAM | BIT(FIELD_EXPECTED)},
+};
 
 static const char *const field_names[FIELD_COUNT + 1] = {
     [FIELD_AGGREGATE_TYPE] = "aggregate_type",
     [FIELD_AGGREGATE_ID] = "aggregate_id",
     [FIELD_TYPE] = "type",
     [FIELD_PAYLOAD] = "payload",
+    [FIELD_KEY] = "key",
     [FIELD_ID] = "id",
     [FIELD_METADATA] = "metadata",
     [FIELD_REVISION] = "revision",
@@ -41,6 +53,7 @@ static const char *const kind_names[] = {
 };
 
 struct line_reader {
+    enum ndjson_kind kind;
     struct arena *arena;
     struct buffer *scratch;
     struct append_event *event;
@@ -173,6 +186,10 @@ static enum status read_field(struct line_reader *r, enum field field,
     case FIELD_PAYLOAD:
         r->event->payload = value.raw;
         return STATUS_OK;
+    case FIELD_KEY:
+        if (value.kind == JSON_NULL)
+            return STATUS_OK;
+        return read_string(r, field, value, &r->event->key);
     case FIELD_METADATA:
         if (value.kind != JSON_OBJECT)
             return wrong_kind(r, field, "an object", value);
@@ -192,15 +209,28 @@ static enum status read_field(struct line_reader *r, enum field field,
     return STATUS_OK;
 }
 
-static enum field find_field(struct text key)
+static enum field find_field(enum ndjson_kind kind, struct text key)
 {
-    size_t field = 0;
+    unsigned field = 0;
 
     while (field < FIELD_COUNT &&
-           (strlen(field_names[field]) != key.len ||
-            memcmp(field_names[field], key.data, key.len) != 0))
+           ((kind_fields[kind].unknown & BIT(field)) != 0 ||
+            !text_equal(text_of(field_names[field]), key)))
         field++;
     return (enum field)field;
+}
+
+/* The name of a field of the kind that is most like `shown`, or NULL. */
+static const char *nearest_field(enum ndjson_kind kind, const char *shown)
+{
+    const char *names[FIELD_COUNT + 1];
+    size_t count = 0;
+
+    for (unsigned field = 0; field < FIELD_COUNT; field++)
+        if ((kind_fields[kind].unknown & BIT(field)) == 0)
+            names[count++] = field_names[field];
+    names[count] = NULL;
+    return text_nearest(shown, names);
 }
 
 static enum status unknown_field(struct line_reader *r, struct text key)
@@ -209,7 +239,13 @@ static enum status unknown_field(struct line_reader *r, struct text key)
     const char *nearest;
 
     text_clean(key, shown, sizeof(shown));
-    nearest = text_nearest(shown, field_names);
+    nearest = nearest_field(r->kind, shown);
+    if (r->kind == NDJSON_EMIT &&
+        find_field(NDJSON_APPEND, key) != FIELD_COUNT)
+        return diag_set(r->diag, STATUS_INVALID,
+                        "field \"%s\" belongs to an event of a stream, which "
+                        "`moontide append` writes; an emitted event has a key",
+                        shown);
     if (nearest != NULL)
         return diag_set(r->diag, STATUS_INVALID,
                         "unknown field \"%s\"; did you mean \"%s\"?", shown,
@@ -228,21 +264,21 @@ static enum status read_members(struct line_reader *r, struct json_value object)
     unsigned seen = 0;
 
     while (json_members_next(&members, r->scratch, &key, &value)) {
-        enum field field = find_field(key);
+        enum field field = find_field(r->kind, key);
         enum status status;
 
         if (field == FIELD_COUNT)
             return unknown_field(r, key);
-        if ((seen & 1U << field) != 0)
+        if ((seen & BIT(field)) != 0)
             return diag_set(r->diag, STATUS_INVALID,
                             "field \"%s\" is there twice", field_names[field]);
-        seen |= 1U << field;
+        seen |= BIT(field);
         status = read_field(r, field, value);
         if (status != STATUS_OK)
             return status;
     }
-    for (unsigned field = 0; field < FIELDS_REQUIRED; field++) {
-        if ((seen & 1U << field) == 0)
+    for (unsigned field = 0; field < FIELD_COUNT; field++) {
+        if ((kind_fields[r->kind].required & ~seen & BIT(field)) != 0)
             return diag_set(r->diag, STATUS_INVALID, "field \"%s\" is missing",
                             field_names[field]);
     }
@@ -322,11 +358,11 @@ static struct json_value value_of(struct text line)
     return (struct json_value){JSON_OBJECT, raw};
 }
 
-enum status ndjson_event_read(struct text line, struct arena *arena,
-                              struct buffer *scratch,
+enum status ndjson_event_read(enum ndjson_kind kind, struct text line,
+                              struct arena *arena, struct buffer *scratch,
                               struct append_event *event, struct diag *diag)
 {
-    struct line_reader reader = {arena, scratch, event, diag};
+    struct line_reader reader = {kind, arena, scratch, event, diag};
     struct json_value object;
     size_t offset;
 

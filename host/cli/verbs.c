@@ -54,6 +54,9 @@ static const struct cli_option events_options[] = {
      .argument = "T",
      .doc = "topic to read (default event-store)"},
     {.name = "aggregate", .argument = "ID", .doc = "only this aggregate id"},
+    {.name = "key",
+     .argument = "K",
+     .doc = "only this key (event-store: the aggregate id)"},
     {.name = "type",
      .argument = "T",
      .doc = "only events of this type",
@@ -61,7 +64,8 @@ static const struct cli_option events_options[] = {
     {.name = "after", .argument = "P", .doc = "start after position P"},
     {.name = "limit", .argument = "N", .doc = "at most N events"},
     {.name = "follow", .doc = "wait for more until a signal comes"},
-    {.name = "export", .doc = "one JSON object per line, as append takes it"},
+    {.name = "export",
+     .doc = "one JSON object per line, as append and emit take it"},
     {.name = NULL},
 };
 
@@ -190,9 +194,20 @@ const struct cli_verb cli_verbs[] = {
      .options = append_options,
      .max_args = 1,
      .run = cli_append},
+    {.name = "emit",
+     .arguments = "[FILE]",
+     .doc = "emit domain events into the capture topic",
+     .details =
+         "Fields: type, payload and, if wanted, key, id, metadata, revision, "
+         "occurred_at. Otherwise as append: one JSON object per line, from "
+         "FILE or standard input.",
+     .options = append_options,
+     .max_args = 1,
+     .run = cli_emit},
     {.name = "events",
      .arguments = "",
      .doc = "show the messages of a topic",
+     .details = "Topics: event-store, and event-capture for what was emitted.",
      .options = events_options,
      .run = cli_events},
     {.name = "read",

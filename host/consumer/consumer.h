@@ -12,6 +12,7 @@
 #include "consumer/skipped.h"
 #include "consumer/undelivered.h"
 #include "topic/event_page.h"
+#include "topic/event_store.h"
 #include "topic/high_water_mark.h"
 
 /** What all consumers of a process share; borrowed, one thread. */

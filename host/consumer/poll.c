@@ -37,7 +37,7 @@ void poll_announce(struct consumer *consumer, const struct poll *poll,
 
     if (poll->npartitions == (size_t)consumer->reached.partitions &&
         consumer->singly == 0)
-        event_page_announce(consumer->env->store, consumer->env->db,
+        event_page_announce(event_store_topic(consumer->env->store), consumer->env->db,
                             &consumer->filter, &range, &consumer->page);
 }
 
@@ -72,6 +72,6 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
         filter.partitions = poll->partitions;
         filter.npartitions = poll->npartitions;
     }
-    return event_page_read(consumer->env->store, consumer->env->db, &filter,
+    return event_page_read(event_store_topic(consumer->env->store), consumer->env->db, &filter,
                            &range, &consumer->page, diag);
 }

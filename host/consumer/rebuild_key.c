@@ -100,9 +100,9 @@ static enum status key_pages(struct consumer *c, struct text key,
     enum status status = STATUS_OK;
 
     if (!c->own_key)
-        filter.aggregate_id = key;
+        filter.key = key;
     while (status == STATUS_OK && range.after < range.upto) {
-        status = event_page_read(env->store, env->db, &filter, &range, &c->page,
+        status = event_page_read(event_store_topic(env->store), env->db, &filter, &range, &c->page,
                                  diag);
         if (status == STATUS_OK)
             status = key_units(c, key, partition, failure, diag);

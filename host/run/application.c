@@ -95,8 +95,13 @@ static enum status open_database(struct application *app, unsigned needs,
                      : schema_verify(app->db, &schema, diag);
     if (status != STATUS_OK)
         return status;
-    return event_store_open(db_dialect(app->db), &settings->names, app->catalog,
-                            settings->partitions, &app->store, diag);
+    status = event_store_open(db_dialect(app->db), &settings->names,
+                              app->catalog, settings->partitions, &app->store,
+                              diag);
+    if (status != STATUS_OK)
+        return status;
+    return capture_open(db_dialect(app->db), &settings->names, app->catalog,
+                        settings->partitions, &app->capture, diag);
 }
 
 /* One that a rebuild makes anew is left to that, see host_open. */
@@ -196,14 +201,27 @@ enum status application_open(const struct settings *settings, unsigned needs,
     return status;
 }
 
+struct topic *application_topic(const struct application *app, const char *name)
+{
+    struct topic *topics[] = {event_store_topic(app->store),
+                              capture_topic(app->capture)};
+
+    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
+        if (strcmp(topic_name(topics[i]), name) == 0)
+            return topics[i];
+    }
+    return NULL;
+}
+
 void application_close(struct application *app)
 {
     log_tell(&app->log, true);
     script_close(app->script);
     app->script = NULL;
-    if (app->store != NULL)
-        event_store_close(app->store);
+    event_store_close(app->store);
     app->store = NULL;
+    capture_close(app->capture);
+    app->capture = NULL;
     if (app->catalog != NULL)
         catalog_close(app->catalog);
     app->catalog = NULL;

@@ -9,6 +9,7 @@
 #include "db/db.h"
 #include "run/settings.h"
 #include "script/script.h"
+#include "topic/capture.h"
 #include "topic/event_store.h"
 
 enum application_need {
@@ -29,6 +30,7 @@ struct application {
     struct db *db;             /* NULL unless asked for */
     struct catalog *catalog;   /* with db */
     struct event_store *store; /* with db */
+    struct capture *capture;   /* with db */
     struct script *script;     /* NULL unless asked for */
 };
 
@@ -50,6 +52,9 @@ enum status application_tables(struct application *app,
                                const struct script *script,
                                const struct script *former,
                                struct diag *diag) MUST_CHECK;
+/** The topic of that name, NULL when there is none. */
+struct topic *application_topic(const struct application *app,
+                                const char *name);
 void application_close(struct application *app);
 
 #endif

@@ -32,7 +32,7 @@ static enum status count_stretch(struct application *app,
     stretch->after = lag->lowest;
     stretch->upto = lag->upto;
     *census = &stretch->census;
-    status = event_census_read(app->store, app->db, lag->lowest, lag->upto,
+    status = event_census_read(event_store_topic(app->store), app->db, lag->lowest, lag->upto,
                                STATUS_LAG_LIMIT, counts->arena,
                                &stretch->census, diag);
     if (status == STATUS_OK)
@@ -47,7 +47,7 @@ static enum status add_age(struct application *app, struct status_lag *lag,
     struct event_page page = {.count = 0};
     struct event_range range = {
         .after = after, .upto = lag->upto, .limit = 1, .byte_limit = 1};
-    enum status status = event_page_read(app->store, app->db, filter, &range,
+    enum status status = event_page_read(event_store_topic(app->store), app->db, filter, &range,
                                          &page, diag);
 
     if (status == STATUS_OK && page.count > 0) {
@@ -67,7 +67,7 @@ static enum status add(struct application *app, struct status_lag *lag,
 {
     int64_t count = 0;
     enum status status = event_page_count(
-        app->store, app->db, filter, after, lag->upto,
+        event_store_topic(app->store), app->db, filter, after, lag->upto,
         STATUS_LAG_LIMIT - lag->messages, &count, diag);
 
     lag->messages += count;

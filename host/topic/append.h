@@ -11,10 +11,13 @@
 
 enum append_expect { APPEND_ANY, APPEND_NONE, APPEND_AT };
 
-/** One event to write. Slices are borrowed for the call. */
+/** One event to write. Slices are borrowed for the call. Aggregate and
+ * expectation are the event store's; the key is the capture topic's, see
+ * topic/capture.h. */
 struct append_event {
     struct text aggregate_type; /* 1 to 255 characters, no NUL */
     struct text aggregate_id;   /* 1 to 255 characters, no NUL */
+    struct text key;            /* the same, or NULL data */
     struct text type;           /* 1 to 255 characters, no NUL */
     struct text payload;        /* any JSON value */
     struct text metadata;       /* a JSON object, or NULL data */

@@ -1,12 +1,14 @@
 /*
- * Append call -- the state of one append_events while it runs. All memory is
- * the event store's scratch arena. Nothing outside this folder includes it.
+ * Append call -- the state of one append to a topic while it runs, and the
+ * steps that an append to the event store and one to the capture topic share.
+ * All memory is the topic's scratch arena. Nothing outside this folder includes
+ * it.
  */
 #ifndef HOST_TOPIC_APPEND_CALL_H
 #define HOST_TOPIC_APPEND_CALL_H
 
 #include "topic/append.h"
-#include "topic/event_store_parts.h"
+#include "topic/topic_parts.h"
 
 #define APPEND_NOWHERE SIZE_MAX
 
@@ -24,11 +26,12 @@ struct append_stream {
 struct append_item {
     bool stored;    /* was there before the call; its result is filled */
     size_t same_as; /* earlier event of the call with this id, or NOWHERE */
-    size_t stream;  /* of a new event */
+    size_t stream;  /* of a new event of the event store */
 };
 
 struct append_call {
-    struct event_store *store;
+    struct topic *topic;
+    struct event_store *store; /* NULL: the capture topic, without streams */
     struct db *db;
     const struct append_options *options;
     const struct append_event *events;
@@ -40,6 +43,20 @@ struct append_call {
     size_t nstreams;
     size_t nnew; /* events to write */
 };
+
+/**
+ * Checks the events, finds those that are there already, and gives the new
+ * ones their ids.
+ */
+enum status append_call_begin(struct append_call *call,
+                              struct diag *diag) MUST_CHECK;
+
+/**
+ * Gives the new events their positions and writes them; those of the event
+ * store have their sequence numbers already.
+ */
+enum status append_call_write(struct append_call *call,
+                              struct diag *diag) MUST_CHECK;
 
 static inline bool append_is_new(const struct append_item *item)
 {
@@ -68,5 +85,8 @@ enum status append_repeat_find(struct append_call *call,
  */
 enum status append_stream_number(struct append_call *call,
                                  struct diag *diag) MUST_CHECK;
+
+/** An id in its text form, made in `arena`. */
+struct text append_id_text(struct arena *arena, const struct uuid *id);
 
 #endif

@@ -1,4 +1,5 @@
 #include "topic/append.h"
+#include "topic/capture.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -84,6 +85,26 @@ static enum status check_documents(const struct append_event *event,
     return STATUS_OK;
 }
 
+/* What events of every topic have. */
+static enum status check_event(const struct append_event *event,
+                               int64_t payload_limit, struct diag *diag)
+{
+    enum status status = check_name("type", event->type, MESSAGE_TYPE_MAX,
+                                    diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (event->revision < 0)
+        return diag_set(diag, STATUS_INVALID,
+                        "revision is %d; it must not be negative",
+                        event->revision);
+    if (event->has_occurred_at &&
+        (event->occurred_at < CLOCK_MIN || event->occurred_at > CLOCK_MAX))
+        return diag_set(diag, STATUS_INVALID,
+                        "occurred_at lies outside of the years 0 to 9999");
+    return check_documents(event, payload_limit, diag);
+}
+
 enum status append_check(const struct append_event *event,
                          int64_t payload_limit, struct diag *diag)
 {
@@ -97,22 +118,22 @@ enum status append_check(const struct append_event *event,
                         diag);
     if (status != STATUS_OK)
         return status;
-    status = check_name("type", event->type, MESSAGE_TYPE_MAX, diag);
-    if (status != STATUS_OK)
-        return status;
-    if (event->revision < 0)
-        return diag_set(diag, STATUS_INVALID,
-                        "revision is %d; it must not be negative",
-                        event->revision);
     if (event->expect == APPEND_AT && event->expected < 0)
         return diag_set(diag, STATUS_INVALID,
                         "expected is %" PRId64
                         "; sequence numbers start at 0 (\"none\" means that "
                         "the stream has no event yet)",
                         event->expected);
-    if (event->has_occurred_at &&
-        (event->occurred_at < CLOCK_MIN || event->occurred_at > CLOCK_MAX))
-        return diag_set(diag, STATUS_INVALID,
-                        "occurred_at lies outside of the years 0 to 9999");
-    return check_documents(event, payload_limit, diag);
+    return check_event(event, payload_limit, diag);
+}
+
+enum status capture_check(const struct append_event *event,
+                          int64_t payload_limit, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (event->key.data != NULL)
+        status = check_name("key", event->key, MESSAGE_KEY_MAX, diag);
+    return status == STATUS_OK ? check_event(event, payload_limit, diag)
+                               : status;
 }

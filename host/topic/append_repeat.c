@@ -3,18 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Columns of a looked up row: those of event_columns without the key. */
-enum stored_column {
-    STORED_AGGREGATE_TYPE = EVENT_AGGREGATE_TYPE - 1,
-    STORED_AGGREGATE_ID = EVENT_AGGREGATE_ID - 1,
-    STORED_SEQUENCE = EVENT_SEQUENCE - 1,
-    STORED_TYPE = EVENT_TYPE - 1,
-    STORED_REVISION = EVENT_REVISION - 1,
-    STORED_PAYLOAD = EVENT_PAYLOAD - 1,
-    STORED_METADATA = EVENT_METADATA - 1,
-    STORED_OCCURRED_AT = EVENT_OCCURRED_AT - 1,
-    STORED_POSITION = EVENT_POSITION - 1,
-};
+/* Columns of a looked up row: those of the table without the key. */
+#define STORED(column) ((column) - 1)
 
 /* The distinct ids that events of the call brought. */
 struct brought {
@@ -46,6 +36,8 @@ static const char *difference(const struct append_event *event,
         return "aggregate_type";
     if (!text_equal(event->aggregate_id, was->aggregate_id))
         return "aggregate_id";
+    if (!text_equal(event->key, was->key))
+        return "key";
     if (!text_equal(event->type, was->type))
         return "type";
     if (event->revision != was->revision)
@@ -67,19 +59,23 @@ static enum status on_stored(void *arg, size_t index, struct db_rows *row,
     size_t event = brought->events[index];
     struct append_result *result = &call->results[event];
     struct append_event was = {
-        .aggregate_type = db_get_text(row, STORED_AGGREGATE_TYPE),
-        .aggregate_id = db_get_text(row, STORED_AGGREGATE_ID),
-        .type = db_get_text(row, STORED_TYPE),
-        .revision = (int)db_get_int64(row, STORED_REVISION),
-        .payload = db_get_text(row, STORED_PAYLOAD),
-        .occurred_at = db_get_timestamp(row, STORED_OCCURRED_AT),
+        .type = db_get_text(row, STORED(TOPIC_TYPE)),
+        .revision = (int)db_get_int64(row, STORED(TOPIC_REVISION)),
+        .payload = db_get_text(row, STORED(TOPIC_PAYLOAD)),
+        .occurred_at = db_get_timestamp(row, STORED(TOPIC_OCCURRED_AT)),
     };
     const char *differs;
 
-    if (!db_is_null(row, STORED_METADATA))
-        was.metadata = db_get_text(row, STORED_METADATA);
-    result->sequence = db_get_int64(row, STORED_SEQUENCE);
-    result->position = db_get_int64(row, STORED_POSITION);
+    if (!db_is_null(row, STORED(TOPIC_METADATA)))
+        was.metadata = db_get_text(row, STORED(TOPIC_METADATA));
+    if (call->store != NULL) {
+        was.aggregate_type = db_get_text(row, STORED(EVENT_AGGREGATE_TYPE));
+        was.aggregate_id = db_get_text(row, STORED(EVENT_AGGREGATE_ID));
+        result->sequence = db_get_int64(row, STORED(EVENT_SEQUENCE));
+    } else if (!db_is_null(row, STORED(CAPTURE_KEY))) {
+        was.key = db_get_text(row, STORED(CAPTURE_KEY));
+    }
+    result->position = db_get_int64(row, STORED(TOPIC_POSITION));
     result->repeated = true;
     call->items[event].stored = true;
     differs = difference(&call->events[event], &was);
@@ -109,7 +105,7 @@ static enum status check_earlier(struct append_call *call, size_t event,
     return STATUS_OK;
 }
 
-static struct text id_text(struct arena *arena, const struct uuid *id)
+struct text append_id_text(struct arena *arena, const struct uuid *id)
 {
     char *text = arena_alloc(arena, UUID_TEXT_LEN + 1);
 
@@ -120,9 +116,9 @@ static struct text id_text(struct arena *arena, const struct uuid *id)
 static enum status collect(struct append_call *call, struct brought *brought,
                            struct diag *diag)
 {
-    struct event_store *store = call->store;
+    struct topic *topic = call->topic;
 
-    map_clear(&store->scratch_ids);
+    map_clear(&topic->scratch_ids);
     for (size_t i = 0; i < call->count; i++) {
         struct text key = {(const char *)call->events[i].id.bytes,
                            sizeof(call->events[i].id.bytes)};
@@ -132,9 +128,9 @@ static enum status collect(struct append_call *call, struct brought *brought,
 
         if (!call->events[i].has_id)
             continue;
-        first = map_put(&store->scratch_ids, key, (int64_t)i, &added);
+        first = map_put(&topic->scratch_ids, key, (int64_t)i, &added);
         if (added) {
-            brought->ids[brought->count] = id_text(&store->scratch,
+            brought->ids[brought->count] = append_id_text(&topic->scratch,
                                                    &call->events[i].id);
             brought->events[brought->count++] = i;
             continue;
@@ -157,19 +153,19 @@ static bool any_brought(const struct append_call *call)
 
 enum status append_repeat_find(struct append_call *call, struct diag *diag)
 {
-    struct event_store *store = call->store;
+    struct topic *topic = call->topic;
     struct brought brought = {.call = call};
     enum status status;
 
     if (!any_brought(call))
         return STATUS_OK;
-    brought.ids = arena_alloc(&store->scratch,
+    brought.ids = arena_alloc(&topic->scratch,
                               call->count * sizeof(*brought.ids));
-    brought.events = arena_alloc(&store->scratch,
+    brought.events = arena_alloc(&topic->scratch,
                                  call->count * sizeof(*brought.events));
     status = collect(call, &brought, diag);
-    for (size_t t = 0; t < store->ntables && status == STATUS_OK; t++)
-        status = db_lookup(call->db, &store->tables[t].rows, brought.ids,
+    for (size_t t = 0; t < topic->ntables && status == STATUS_OK; t++)
+        status = db_lookup(call->db, &topic->tables[t].rows, brought.ids,
                            brought.count, on_stored, &brought, diag);
     return status;
 }

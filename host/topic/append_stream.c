@@ -1,4 +1,5 @@
 #include "topic/append_call.h"
+#include "topic/event_store_parts.h"
 
 #include "base/hash.h"
 
@@ -36,9 +37,9 @@ static void add_stream(struct append_call *call,
     call->streams[call->nstreams++] = (struct append_stream){
         .aggregate_type = event->aggregate_type,
         .aggregate_id = event->aggregate_id,
-        .table = event_store_table_of(call->store, event->aggregate_type),
+        .table = topic_table_of(call->topic, event->aggregate_type),
         .partition = hash_partition(event->aggregate_id,
-                                    call->store->partitions),
+                                    call->topic->partitions),
         .last = -1,
     };
 }
@@ -49,7 +50,7 @@ static void group_by_stream(struct append_call *call)
     size_t latest = APPEND_NOWHERE;
 
     map_clear(&store->scratch_streams);
-    call->streams = arena_alloc(&store->scratch,
+    call->streams = arena_alloc(&call->topic->scratch,
                                 call->nnew * sizeof(*call->streams));
     for (size_t i = 0; i < call->count; i++) {
         const struct append_event *event = &call->events[i];
@@ -60,7 +61,7 @@ static void group_by_stream(struct append_call *call)
         if (latest == APPEND_NOWHERE ||
             !goes_to(&call->streams[latest], event)) {
             latest = (size_t)map_put(&store->scratch_streams,
-                                     stream_key(&store->scratch, event),
+                                     stream_key(&call->topic->scratch, event),
                                      (int64_t)call->nstreams, &added);
             if (added)
                 add_stream(call, event);
@@ -112,7 +113,7 @@ static enum status read_ends(struct append_call *call, size_t first,
     }
     params[0] = db_text_value(type);
     params[1] = db_texts(ids, count);
-    status = db_query(call->db, &call->store->tables[table].streams, params, 2,
+    status = db_query(call->db, &call->store->streams[table].sql, params, 2,
                       &rows, diag);
     if (status != STATUS_OK)
         return status;
@@ -123,7 +124,7 @@ static enum status read_ends(struct append_call *call, size_t first,
 
 static enum status read_all_ends(struct append_call *call, struct diag *diag)
 {
-    struct arena *arena = &call->store->scratch;
+    struct arena *arena = &call->topic->scratch;
     struct text *ids = arena_alloc(arena, call->nstreams * sizeof(*ids));
     size_t *places = arena_alloc(arena, call->nstreams * sizeof(*places));
 

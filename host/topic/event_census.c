@@ -1,6 +1,6 @@
 #include "topic/event_census.h"
 
-#include "topic/event_store_parts.h"
+#include "topic/topic_parts.h"
 
 struct taking {
     struct arena *arena;
@@ -20,7 +20,9 @@ static enum status take_group(void *arg, struct db_rows *row, struct diag *diag)
     group = &census->groups[census->ngroups++];
     *group = (struct event_census_group){
         .type = arena_copy(taking->arena, db_get_text(row, 0)),
-        .aggregate_type = arena_copy(taking->arena, db_get_text(row, 1)),
+        .aggregate_type = db_is_null(row, 1)
+                              ? TEXT_NONE
+                              : arena_copy(taking->arena, db_get_text(row, 1)),
         .count = db_get_int64(row, 2),
         .first = db_get_int64(row, 3),
     };
@@ -28,7 +30,7 @@ static enum status take_group(void *arg, struct db_rows *row, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status event_census_read(struct event_store *store, struct db *db,
+enum status event_census_read(struct topic *topic, struct db *db,
                               int64_t after, int64_t upto, int64_t limit,
                               struct arena *arena, struct event_census *census,
                               struct diag *diag)
@@ -39,8 +41,8 @@ enum status event_census_read(struct event_store *store, struct db *db,
     enum status status = STATUS_OK;
 
     *census = (struct event_census){.whole = true};
-    for (size_t t = 0; t < store->ntables && census->whole; t++) {
-        status = db_rows_each(db, &store->tables[t].census, params, 3,
+    for (size_t t = 0; t < topic->ntables && census->whole; t++) {
+        status = db_rows_each(db, &topic->tables[t].census, params, 3,
                               take_group, &taking, diag);
         if (status != STATUS_OK)
             return status;

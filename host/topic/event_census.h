@@ -11,7 +11,7 @@
 
 struct event_census_group {
     struct text type;
-    struct text aggregate_type;
+    struct text aggregate_type; /* NULL data outside of the event store */
     int64_t count;
     int64_t first; /* the lowest position of them */
 };
@@ -23,7 +23,7 @@ struct event_census {
 };
 
 /** Counts (after, upto], up to `limit` events. Memory comes from `arena`. */
-enum status event_census_read(struct event_store *store, struct db *db,
+enum status event_census_read(struct topic *topic, struct db *db,
                               int64_t after, int64_t upto, int64_t limit,
                               struct arena *arena, struct event_census *census,
                               struct diag *diag) MUST_CHECK;

@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "topic/event_store_parts.h"
+#include "topic/topic_parts.h"
 
 #include <assert.h>
 
@@ -19,7 +19,7 @@ enum page_column {
     PAGE_POSITION,
     PAGE_ID,
     PAGE_AGGREGATE_TYPE,
-    PAGE_AGGREGATE_ID,
+    PAGE_KEY,
     PAGE_SEQUENCE,
     PAGE_TYPE,
     PAGE_REVISION,
@@ -32,26 +32,26 @@ enum page_column {
 static bool filters(const struct event_filter *filter)
 {
     return filter->ntypes > 0 || filter->naggregates > 0 ||
-           filter->npartitions > 0 || filter->aggregate_id.data != NULL;
+           filter->npartitions > 0 || filter->key.data != NULL;
 }
 
 /* Which tables can hold what is wanted. */
-static void choose_tables(const struct event_store *store,
+static void choose_tables(const struct topic *topic,
                           const struct event_filter *filter, bool *wanted)
 {
-    for (size_t t = 0; t < store->ntables; t++)
+    for (size_t t = 0; t < topic->ntables; t++)
         wanted[t] = filter->naggregates == 0;
     for (size_t i = 0; i < filter->naggregates; i++)
-        wanted[event_store_table_of(store, filter->aggregates[i])] = true;
+        wanted[topic_table_of(topic, filter->aggregates[i])] = true;
 }
 
 #define PAGE_END "\n ORDER BY global_position\n LIMIT ?3"
 
-static size_t count_wanted(const struct event_store *store, const bool *wanted)
+static size_t count_wanted(const struct topic *topic, const bool *wanted)
 {
     size_t count = 0;
 
-    for (size_t t = 0; t < store->ntables; t++)
+    for (size_t t = 0; t < topic->ntables; t++)
         count += wanted[t];
     return count;
 }
@@ -59,16 +59,16 @@ static size_t count_wanted(const struct event_store *store, const bool *wanted)
 /* One branch per table, in position order over all of them: each branch walks
  * its index and the database merges. One that would take in the branches whole
  * and sort them gets branches that are cut to the page. */
-static enum status build_page_sql(const struct event_store *store,
-                                  bool can_merge, struct event_page_sql *page,
+static enum status build_page_sql(const struct topic *topic,
+                                  bool can_merge, struct topic_page_sql *page,
                                   struct diag *diag)
 {
-    enum sql_statement statement = page->by_aggregate ? SQL_EVENT_PAGE_AGGREGATE
-                                                      : SQL_EVENT_PAGE;
-    bool cut = !can_merge && count_wanted(store, page->wanted) > 1;
+    enum sql_statement statement = page->by_key ? topic->kind->page_key
+                                                : topic->kind->page;
+    bool cut = !can_merge && count_wanted(topic, page->wanted) > 1;
     bool first = true;
 
-    for (size_t t = 0; t < store->ntables; t++) {
+    for (size_t t = 0; t < topic->ntables; t++) {
         enum status status;
 
         if (!page->wanted[t])
@@ -77,7 +77,7 @@ static enum status build_page_sql(const struct event_store *store,
             buffer_append_string(&page->text, "\nUNION ALL\n");
         first = false;
         buffer_append_string(&page->text, cut ? "(" : "");
-        status = event_store_fill(store, t, statement, &page->text, diag);
+        status = topic_fill(topic, t, statement, &page->text, diag);
         if (status != STATUS_OK)
             return status;
         buffer_append_string(&page->text, cut ? PAGE_END ")" : "");
@@ -88,19 +88,19 @@ static enum status build_page_sql(const struct event_store *store,
     return STATUS_OK;
 }
 
-static enum status find_page_sql(struct event_store *store, struct db *db,
+static enum status find_page_sql(struct topic *topic, struct db *db,
                                  const struct event_filter *filter,
                                  const struct db_sql **sql, struct diag *diag)
 {
-    size_t size = store->ntables * sizeof(bool);
-    bool by_aggregate = filter->aggregate_id.data != NULL;
+    size_t size = topic->ntables * sizeof(bool);
+    bool by_key = filter->key.data != NULL;
     bool *wanted = mem_alloc(size);
-    struct event_page_sql *page;
+    struct topic_page_sql *page;
     enum status status;
 
-    choose_tables(store, filter, wanted);
-    for (page = store->pages; page != NULL; page = page->next) {
-        if (page->by_aggregate == by_aggregate &&
+    choose_tables(topic, filter, wanted);
+    for (page = topic->pages; page != NULL; page = page->next) {
+        if (page->by_key == by_key &&
             memcmp(page->wanted, wanted, size) == 0) {
             mem_free(wanted);
             *sql = &page->sql;
@@ -108,10 +108,10 @@ static enum status find_page_sql(struct event_store *store, struct db *db,
         }
     }
     page = mem_alloc(sizeof(*page));
-    page->by_aggregate = by_aggregate;
+    page->by_key = by_key;
     page->wanted = wanted;
-    page->next = store->pages;
-    status = build_page_sql(store, (db_abilities(db) & DB_CAN_MERGE) != 0, page,
+    page->next = topic->pages;
+    status = build_page_sql(topic, (db_abilities(db) & DB_CAN_MERGE) != 0, page,
                             diag);
     if (status != STATUS_OK) {
         buffer_free(&page->text);
@@ -119,7 +119,7 @@ static enum status find_page_sql(struct event_store *store, struct db *db,
         mem_free(page);
         return status;
     }
-    store->pages = page;
+    topic->pages = page;
     *sql = &page->sql;
     return STATUS_OK;
 }
@@ -140,49 +140,56 @@ static void fill_params(const struct event_filter *filter, int64_t after,
     params[5] = filter->npartitions > 0
                     ? db_integers(filter->partitions, filter->npartitions)
                     : db_null();
-    params[6] = db_text_value(filter->aggregate_id);
+    params[6] = db_text_value(filter->key);
 }
 
-/* Puts `text` at *at and moves it on. */
+/* Puts `text` at *at and moves it on; one that is NULL stays so. */
 static struct text put(char **at, struct text text)
 {
     struct text copy = {*at, text.len};
 
+    if (text.data == NULL)
+        return TEXT_NONE;
     memcpy(*at, text.data, text.len);
     *at += text.len;
     return copy;
 }
 
-/* The texts of a message lie in one piece of the arena. */
+static struct text text_or_none(struct db_rows *rows, enum page_column column)
+{
+    return db_is_null(rows, column) ? TEXT_NONE : db_get_text(rows, column);
+}
+
+/* The texts of a message lie in one piece of the arena. Only in the event store
+ * is there an aggregate, whose id is the key. */
 static void copy_message(struct arena *arena, struct db_rows *rows,
                          struct message *message)
 {
-    struct text aggregate_type = db_get_text(rows, PAGE_AGGREGATE_TYPE);
-    struct text aggregate_id = db_get_text(rows, PAGE_AGGREGATE_ID);
+    struct text aggregate_type = text_or_none(rows, PAGE_AGGREGATE_TYPE);
+    struct text key = text_or_none(rows, PAGE_KEY);
     struct text type = db_get_text(rows, PAGE_TYPE);
     struct text payload = db_get_text(rows, PAGE_PAYLOAD);
-    struct text metadata = TEXT_NONE;
-    char *at;
+    struct text metadata = text_or_none(rows, PAGE_METADATA);
+    char *at = arena_alloc(arena, aggregate_type.len + key.len + type.len +
+                                      payload.len + metadata.len + 1);
 
-    if (!db_is_null(rows, PAGE_METADATA))
-        metadata = db_get_text(rows, PAGE_METADATA);
-    at = arena_alloc(arena, aggregate_type.len + aggregate_id.len + type.len +
-                                payload.len + metadata.len + 1);
     *message = (struct message){
         .position = db_get_int64(rows, PAGE_POSITION),
         .id = db_get_uuid(rows, PAGE_ID),
         .partition = (int)db_get_int64(rows, PAGE_PARTITION),
         .revision = (int)db_get_int64(rows, PAGE_REVISION),
         .occurred_at = db_get_timestamp(rows, PAGE_OCCURRED_AT),
-        .sequence = db_get_int64(rows, PAGE_SEQUENCE),
+        .sequence = db_is_null(rows, PAGE_SEQUENCE)
+                        ? MESSAGE_NO_SEQUENCE
+                        : db_get_int64(rows, PAGE_SEQUENCE),
     };
     message->aggregate_type = put(&at, aggregate_type);
-    message->aggregate_id = put(&at, aggregate_id);
-    message->key = message->aggregate_id;
+    message->key = put(&at, key);
+    if (aggregate_type.data != NULL)
+        message->aggregate_id = message->key;
     message->type = put(&at, type);
     message->payload = put(&at, payload);
-    if (metadata.data != NULL)
-        message->metadata = put(&at, metadata);
+    message->metadata = put(&at, metadata);
 }
 
 static struct message *next_message(struct event_page *page)
@@ -271,12 +278,12 @@ static void note_fit(const struct db *db, struct event_page *page, size_t limit,
         page->fits = 2 * limit;
 }
 
-static enum status prepare_query(struct event_store *store, struct db *db,
+static enum status prepare_query(struct topic *topic, struct db *db,
                                  const struct event_filter *filter,
                                  const struct event_range *range, size_t limit,
                                  struct page_query *query, struct diag *diag)
 {
-    enum status status = find_page_sql(store, db, filter, &query->sql, diag);
+    enum status status = find_page_sql(topic, db, filter, &query->sql, diag);
 
     query->nparams = COUNT_PARAMS - 1;
     query->upto = range->upto;
@@ -286,15 +293,15 @@ static enum status prepare_query(struct event_store *store, struct db *db,
         return status;
     fill_params(filter, range->after, query->upto, (int64_t)limit,
                 query->params);
-    if (filter->aggregate_id.data != NULL) {
+    if (filter->key.data != NULL) {
         query->params[7] = db_integer(
-            hash_partition(filter->aggregate_id, store->partitions));
+            hash_partition(filter->key, topic->partitions));
         query->nparams = PAGE_PARAMS;
     }
     return STATUS_OK;
 }
 
-void event_page_announce(struct event_store *store, struct db *db,
+void event_page_announce(struct topic *topic, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
                          struct event_page *page)
@@ -306,7 +313,7 @@ void event_page_announce(struct event_store *store, struct db *db,
     ahead.limit = rows_wanted(db, page, range);
     page->announced.limit = 0;
     if (range->upto <= range->after ||
-        prepare_query(store, db, filter, &ahead, ahead.limit, &query, NULL) !=
+        prepare_query(topic, db, filter, &ahead, ahead.limit, &query, NULL) !=
             STATUS_OK)
         return;
     db_announce(db, query.sql, query.params, query.nparams);
@@ -348,7 +355,7 @@ static bool take_fetched(struct event_page *page,
     return true;
 }
 
-void event_page_fetch(struct event_store *store, struct db *db,
+void event_page_fetch(struct topic *topic, struct db *db,
                       const struct event_filter *filter,
                       struct event_page *page)
 {
@@ -356,11 +363,11 @@ void event_page_fetch(struct event_store *store, struct db *db,
     struct diag unseen;
 
     if (range.limit > 0 &&
-        event_page_read(store, db, filter, &range, page, &unseen) == STATUS_OK)
+        event_page_read(topic, db, filter, &range, page, &unseen) == STATUS_OK)
         page->fetched = range;
 }
 
-enum status event_page_read(struct event_store *store, struct db *db,
+enum status event_page_read(struct topic *topic, struct db *db,
                             const struct event_filter *filter,
                             const struct event_range *range,
                             struct event_page *page, struct diag *diag)
@@ -381,7 +388,7 @@ enum status event_page_read(struct event_store *store, struct db *db,
     page->through = range->after;
     if (range->upto <= range->after)
         return STATUS_OK;
-    status = prepare_query(store, db, filter, &own, own.limit, &query, diag);
+    status = prepare_query(topic, db, filter, &own, own.limit, &query, diag);
     if (status != STATUS_OK)
         return status;
     status = db_query(db, query.sql, query.params, query.nparams, &rows, diag);
@@ -405,17 +412,17 @@ void event_page_free(struct event_page *page)
     *page = (struct event_page){.arena = ARENA_EMPTY};
 }
 
-enum status event_page_count(struct event_store *store, struct db *db,
+enum status event_page_count(struct topic *topic, struct db *db,
                              const struct event_filter *filter, int64_t after,
                              int64_t upto, int64_t limit, int64_t *count,
                              struct diag *diag)
 {
-    bool *wanted = mem_alloc(store->ntables * sizeof(bool));
+    bool *wanted = mem_alloc(topic->ntables * sizeof(bool));
     enum status status = STATUS_OK;
     int64_t total = 0;
 
-    choose_tables(store, filter, wanted);
-    for (size_t t = 0; t < store->ntables && total < limit; t++) {
+    choose_tables(topic, filter, wanted);
+    for (size_t t = 0; t < topic->ntables && total < limit; t++) {
         struct db_value params[COUNT_PARAMS];
         int64_t matching = 0;
         bool found;
@@ -423,7 +430,7 @@ enum status event_page_count(struct event_store *store, struct db *db,
         if (!wanted[t])
             continue;
         fill_params(filter, after, upto, limit - total, params);
-        status = db_query_int64(db, &store->tables[t].count, params,
+        status = db_query_int64(db, &topic->tables[t].count, params,
                                 COUNT_PARAMS, &matching, &found, diag);
         if (status != STATUS_OK)
             break;

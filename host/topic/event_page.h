@@ -1,5 +1,5 @@
 /*
- * Event page -- reads the topic `event-store` in position order, across the
+ * Event page -- reads a topic in position order; the event store's across the
  * shared table and the aggregates' own tables.
  */
 #ifndef HOST_TOPIC_EVENT_PAGE_H
@@ -7,18 +7,18 @@
 
 #include "base/arena.h"
 #include "db/db.h"
-#include "topic/event_store.h"
+#include "topic/topic.h"
 #include "topic/message.h"
 
 /** What to read; empty lists mean all. Borrowed. */
 struct event_filter {
     const struct text *types;
     size_t ntypes;
-    const struct text *aggregates; /* aggregate types */
+    const struct text *aggregates; /* aggregate types; event store only */
     size_t naggregates;
     const int64_t *partitions;
     size_t npartitions;
-    struct text aggregate_id; /* NULL data: all */
+    struct text key; /* NULL data: all */
 };
 
 struct event_range {
@@ -42,7 +42,7 @@ struct event_page {
     int64_t through;
 };
 
-enum status event_page_read(struct event_store *store, struct db *db,
+enum status event_page_read(struct topic *topic, struct db *db,
                             const struct event_filter *filter,
                             const struct event_range *range,
                             struct event_page *page,
@@ -50,20 +50,20 @@ enum status event_page_read(struct event_store *store, struct db *db,
 /** Says that this page will be read after the next commit, by a filter without
  * partitions; see db_announce. The read may then ask for more: it gets what was
  * announced. */
-void event_page_announce(struct event_store *store, struct db *db,
+void event_page_announce(struct topic *topic, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
                          struct event_page *page);
 /** Reads what was announced, so that the next event_page_read finds it here;
  * whatever was in the page is gone. When that fails, the next read tells. */
-void event_page_fetch(struct event_store *store, struct db *db,
+void event_page_fetch(struct topic *topic, struct db *db,
                       const struct event_filter *filter,
                       struct event_page *page);
 void event_page_free(struct event_page *page);
 
 /** Messages (after, upto] that match, for the lag in `status`; counts at most
  * `limit`. */
-enum status event_page_count(struct event_store *store, struct db *db,
+enum status event_page_count(struct topic *topic, struct db *db,
                              const struct event_filter *filter, int64_t after,
                              int64_t upto, int64_t limit, int64_t *count,
                              struct diag *diag) MUST_CHECK;

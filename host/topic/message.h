@@ -9,24 +9,28 @@
 
 #include <stdint.h>
 
-#define TOPIC_EVENT_STORE "event-store"
+#define TOPIC_EVENT_STORE   "event-store"
+#define TOPIC_EVENT_CAPTURE "event-capture"
 
 /** Limits of the columns, in characters. */
 #define MESSAGE_KEY_MAX  255
 #define MESSAGE_TYPE_MAX 255
 
+#define MESSAGE_NO_SEQUENCE INT64_C(-1)
+
 /** Slices live in the arena of the page (or the undelivered copy). */
 struct message {
     int64_t position;
     struct uuid id;
-    struct text key; /* event store: the aggregate id; never NULL there */
-    int partition;   /* of key */
+    struct text key; /* event store: the aggregate id; elsewhere NULL data for
+                        a message without one */
+    int partition;   /* of the key, or of the id where there is none */
     struct text type;
     int revision;
     struct text payload;  /* JSON, byte for byte */
     struct text metadata; /* JSON, or NULL data */
     int64_t occurred_at;  /* microseconds, UTC */
-    /* event store only */
+    /* event store only; NULL data and MESSAGE_NO_SEQUENCE elsewhere */
     struct text aggregate_type;
     struct text aggregate_id;
     int64_t sequence; /* from 0 within its stream */

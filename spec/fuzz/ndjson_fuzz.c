@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size ||
         lseek(fd, 0, SEEK_SET) != 0)
         abort();
-    reader = ndjson_open(fd, "input", PAYLOAD_LIMIT);
+    reader = ndjson_open(NDJSON_APPEND, fd, "input", PAYLOAD_LIMIT);
     while (ndjson_next(reader, &event, &more, &diag) == STATUS_OK && more) {
         if (ndjson_line(reader) <= line)
             abort();

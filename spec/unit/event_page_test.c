@@ -5,6 +5,7 @@
 #include "topic_fixture.h"
 
 #include "topic/event_page.h"
+#include "topic/event_store.h"
 
 static const struct event_filter everything;
 
@@ -18,7 +19,7 @@ static void read_page(struct fixture *f, const struct event_filter *filter,
                       struct event_range range, struct event_page *page)
 {
     check_ok(f,
-             event_page_read(f->store, f->db, filter, &range, page, &f->diag));
+             event_page_read(event_store_topic(f->store), f->db, filter, &range, page, &f->diag));
 }
 
 /* `positions` ends with 0. */
@@ -180,7 +181,7 @@ static void filters_by_aggregate_type_id_and_partition(void **state)
     expect_positions(&page, (int64_t[]){1, 3, 4, 6, 0});
     filter.aggregates = both;
     filter.naggregates = 2;
-    filter.aggregate_id = text_of("B");
+    filter.key = text_of("B");
     read_page(f, &filter, range_of(0, 6, 10), &page);
     expect_positions(&page, (int64_t[]){3, 5, 0});
     assert_int_equal(page.through, 6);
@@ -235,20 +236,20 @@ static void counts_what_matches_up_to_a_limit(void **state)
     int64_t count;
 
     append_six(f);
-    check_ok(f, event_page_count(f->store, f->db, &everything, 0, 6, 100,
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &everything, 0, 6, 100,
                                  &count, &f->diag));
     assert_int_equal(count, 6);
-    check_ok(f, event_page_count(f->store, f->db, &everything, 1, 5, 100,
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &everything, 1, 5, 100,
                                  &count, &f->diag));
     assert_int_equal(count, 4);
-    check_ok(f, event_page_count(f->store, f->db, &everything, 0, 6, 5, &count,
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &everything, 0, 6, 5, &count,
                                  &f->diag));
     assert_int_equal(count, 5);
-    check_ok(f, event_page_count(f->store, f->db, &filter, 0, 6, 100, &count,
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &filter, 0, 6, 100, &count,
                                  &f->diag));
     assert_int_equal(count, 2);
-    filter.aggregate_id = text_of("B");
-    check_ok(f, event_page_count(f->store, f->db, &filter, 0, 6, 100, &count,
+    filter.key = text_of("B");
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &filter, 0, 6, 100, &count,
                                  &f->diag));
     assert_int_equal(count, 1);
 }
@@ -319,9 +320,9 @@ static void announce(struct fixture *f, struct event_range range,
                      struct event_page *page)
 {
     check_ok(f, db_begin(f->db, &f->diag));
-    event_page_announce(f->store, f->db, &everything, &range, page);
+    event_page_announce(event_store_topic(f->store), f->db, &everything, &range, page);
     check_ok(f, db_commit(f->db, NULL, &f->diag));
-    event_page_fetch(f->store, f->db, &everything, page);
+    event_page_fetch(event_store_topic(f->store), f->db, &everything, page);
 }
 
 static void a_page_that_was_fetched_is_what_the_range_begins_with(void **state)

@@ -37,7 +37,7 @@ static enum status read_all(const char *data, size_t len, size_t *count,
                             struct diag *diag)
 {
     int fd = file_of(data, len);
-    struct ndjson *reader = ndjson_open(fd, "f", PAYLOAD_LIMIT);
+    struct ndjson *reader = ndjson_open(NDJSON_APPEND, fd, "f", PAYLOAD_LIMIT);
     struct append_event event;
     enum status status;
     bool more = true;
@@ -88,7 +88,7 @@ static struct one read_one(const char *text)
     struct diag diag = {.message = ""};
     bool more = false;
 
-    one.reader = ndjson_open(one.fd, "f", PAYLOAD_LIMIT);
+    one.reader = ndjson_open(NDJSON_APPEND, one.fd, "f", PAYLOAD_LIMIT);
     one.event = (struct append_event){.revision = -1};
     if (ndjson_next(one.reader, &one.event, &more, &diag) != STATUS_OK)
         fail_msg("%s", diag.message);
@@ -320,7 +320,7 @@ static void keeps_events_until_they_are_released(void **state)
                 "\"type\":\"e\",\"payload\":\"%0*d\"}\n",
                 i, 1 + i * 7919 % 997, i);
     rewind(out);
-    reader = ndjson_open(fileno(out), "f", PAYLOAD_LIMIT);
+    reader = ndjson_open(NDJSON_APPEND, fileno(out), "f", PAYLOAD_LIMIT);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < LINES / 3; i++) {
             assert_int_equal(ndjson_next(reader, &events[i], &more, &diag),
@@ -365,7 +365,7 @@ static void reads_a_line_that_comes_in_pieces(void **state)
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
         assert_int_equal(write(ends[1], pieces[i], strlen(pieces[i])),
                          (ssize_t)strlen(pieces[i]));
-    reader = ndjson_open(ends[0], "f", PAYLOAD_LIMIT);
+    reader = ndjson_open(NDJSON_APPEND, ends[0], "f", PAYLOAD_LIMIT);
     /* the writer is still there: the line must do without the end */
     assert_int_equal(ndjson_next(reader, &event, &more, &diag), STATUS_OK);
     assert_true(more);
@@ -382,7 +382,7 @@ static void says_when_it_cannot_read(void **state)
     struct append_event event;
     struct diag diag;
     bool more;
-    struct ndjson *reader = ndjson_open(-1, "f", PAYLOAD_LIMIT);
+    struct ndjson *reader = ndjson_open(NDJSON_APPEND, -1, "f", PAYLOAD_LIMIT);
 
     (void)state;
     assert_int_equal(ndjson_next(reader, &event, &more, &diag), STATUS_FAILED);

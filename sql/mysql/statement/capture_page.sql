@@ -1,0 +1,19 @@
+-- Messages of the capture topic in the columns of event_page;
+-- topic/event_page.c appends the order by position and the limit.
+-- ?1 after position  ?2 up to position  ?3 limit
+-- ?4 event types or NULL  ?5 NULL: there are no aggregates here
+-- ?6 partitions or NULL
+SELECT global_position, id, CAST(NULL AS CHAR), message_key,
+       CAST(NULL AS SIGNED), event_type, event_revision, payload, metadata,
+       occurred_at, partition_key
+  FROM ${event_capture_records_table}
+ WHERE global_position > ?1
+   AND global_position <= ?2
+   AND (?4 IS NULL OR event_type IN (
+            SELECT v FROM JSON_TABLE(?4, '$[*]' COLUMNS (
+                v VARCHAR(255) CHARACTER SET utf8mb4
+                    COLLATE utf8mb4_nopad_bin PATH '$')) AS j4))
+   AND ?5 IS NULL
+   AND (?6 IS NULL OR partition_key IN (
+            SELECT v FROM JSON_TABLE(?6, '$[*]' COLUMNS (
+                v INT PATH '$')) AS j6))

@@ -1,0 +1,15 @@
+-- How many messages of the capture topic match, at most ?3 of them.
+-- ?1 after position  ?2 up to position  ?3 limit
+-- ?4 event types or NULL  ?5 NULL: there are no aggregates here
+-- ?6 partitions or NULL  ?7 key or NULL
+SELECT count(*)
+  FROM (SELECT 1
+          FROM ${event_capture_records_table}
+         WHERE global_position > ?1
+           AND global_position <= ?2
+           AND (?4 IS NULL OR event_type IN (SELECT value FROM json_each(?4)))
+           AND ?5 IS NULL
+           AND (?6 IS NULL
+                OR partition_key IN (SELECT value FROM json_each(?6)))
+           AND (?7 IS NULL OR message_key = ?7)
+         LIMIT ?3) AS matching
