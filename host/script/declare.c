@@ -173,7 +173,7 @@ static void take_tables(const struct declare_build *b)
     if (state->sources != NULL && source_set_is_sealed(state->sources)) {
         d->tables_sql = source_set_text(state->sources, d->tables_file);
         if (d->tables_sql.data == NULL)
-            fail(b, "tables: the file is no part of the version");
+            declare_fail(b, "tables: the file is no part of the version");
         return;
     }
     len = snprintf(path, sizeof(path), "%s/%s",
