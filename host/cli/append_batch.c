@@ -124,6 +124,7 @@ enum status append_batch_write(struct append_batch *batch,
         .ids = &app->ids,
         .now_us = clock_now(&app->clock),
         .payload_limit = app->settings->limit_payload,
+        .notify = app->settings->notify,
     };
     int64_t started = clock_monotonic();
     struct backoff backoff = backoff_make(FIRST_PAUSE, PAUSE_CAP);

@@ -40,6 +40,16 @@ static enum status no_driver(const char *url, struct diag *diag)
                     "the database URL has an unknown form; use " DB_URL_FORMS);
 }
 
+enum status db_core_driver(const char *url, const struct db_driver **driver,
+                           struct diag *diag)
+{
+    if (url == NULL)
+        return diag_set(diag, STATUS_CONFIG,
+                        "there is no database URL; use " DB_URL_FORMS);
+    *driver = driver_of(url);
+    return *driver != NULL ? STATUS_OK : no_driver(url, diag);
+}
+
 enum status db_open(const struct db_options *options, struct db **db,
                     struct diag *diag)
 {
@@ -48,12 +58,9 @@ enum status db_open(const struct db_options *options, struct db **db,
     enum status status;
 
     *db = NULL;
-    if (options->url == NULL)
-        return diag_set(diag, STATUS_CONFIG,
-                        "there is no database URL; use " DB_URL_FORMS);
-    driver = driver_of(options->url);
-    if (driver == NULL)
-        return no_driver(options->url, diag);
+    status = db_core_driver(options->url, &driver, diag);
+    if (status != STATUS_OK)
+        return status;
     status = driver->connect(options, &session, diag);
     if (status != STATUS_OK)
         return status;
@@ -68,10 +75,11 @@ enum status db_open(const struct db_options *options, struct db **db,
 enum status db_scratch(const char *url, struct buffer *scratch,
                        struct diag *diag)
 {
-    const struct db_driver *driver = driver_of(url);
+    const struct db_driver *driver;
+    enum status status = db_core_driver(url, &driver, diag);
 
-    if (driver == NULL)
-        return no_driver(url, diag);
+    if (status != STATUS_OK)
+        return status;
     if (driver->scratch != NULL)
         return driver->scratch(url, scratch, diag);
     buffer_append_string(scratch, url);
@@ -80,10 +88,11 @@ enum status db_scratch(const char *url, struct buffer *scratch,
 
 enum status db_scratch_drop(const char *url, struct diag *diag)
 {
-    const struct db_driver *driver = driver_of(url);
+    const struct db_driver *driver;
+    enum status status = db_core_driver(url, &driver, diag);
 
-    if (driver == NULL)
-        return no_driver(url, diag);
+    if (status != STATUS_OK)
+        return status;
     return driver->scratch != NULL ? driver->scratch(url, NULL, diag)
                                    : STATUS_OK;
 }

@@ -41,6 +41,9 @@ struct db {
     struct diag unseen; /* when the caller gave no diag */
 };
 
+/** The driver that takes the URL. CONFIG when there is none. */
+enum status db_core_driver(const char *url, const struct db_driver **driver,
+                           struct diag *diag) MUST_CHECK;
 /** A place for the driver's words, so that a failure can be kept. */
 struct diag *db_core_diag(struct db *db, struct diag *diag);
 /** Whether a call may go to the database at all: LOST, the transaction's

@@ -13,7 +13,8 @@
 #include "db/db.h"
 #include "db/shape.h"
 
-struct db_session; /* each driver's own */
+struct db_session;    /* each driver's own */
+struct listener_kind; /* db/listener_kind.h */
 
 struct db_queued {
     bool bulk;
@@ -87,6 +88,8 @@ struct db_driver {
     enum status (*query)(struct db_session *session, const struct db_sql *sql,
                          const struct db_value *params, size_t nparams,
                          struct db_rows **rows, struct diag *diag);
+    /** NULL: databases of this kind tell nobody that something was written. */
+    const struct listener_kind *listener;
     /** NULL without a pipeline: see db_announce. */
     void (*announce)(struct db_session *session, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams);

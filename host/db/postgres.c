@@ -1,6 +1,7 @@
 #include "db/postgres.h"
 
 #include "base/memory.h"
+#include "db/listener_kind.h"
 
 /* --- session ------------------------------------------------------------- */
 
@@ -214,6 +215,7 @@ const struct db_driver db_postgres_driver = {
     .connect = connect_server,
     .disconnect = disconnect,
     .reconnect = reconnect,
+    .listener = &postgres_listener,
     .begin = begin,
     .run = run,
     .leaves = leaves,

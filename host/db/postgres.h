@@ -19,6 +19,7 @@
  * postgres_columns.c    types of a table's columns, as the bulk needs them
  * postgres_shape.c      tables of a shape
  * postgres_scratch.c    schemas for tests
+ * postgres_listener.c   a connection that waits for notifications
  *
  * The connection is in pipeline mode all the time. BEGIN and the preparation
  * of statements travel with the first statement that needs them, so a
@@ -195,6 +196,12 @@ struct db_session {
 /* --- postgres_connect.c -------------------------------------------------- */
 
 bool postgres_connect_accepts(const char *url);
+/** CONFIG when it is not written as it should be. */
+enum status postgres_connect_check(const char *url,
+                                   struct diag *diag) MUST_CHECK;
+/** Begins a connection of its own, see PQconnectStart; with the settings of
+ * the client library that the others have. */
+PGconn *postgres_connect_start(const char *url);
 enum status postgres_connect_open(struct db_session *session,
                                   struct diag *diag) MUST_CHECK;
 void postgres_connect_close(struct db_session *session);
@@ -212,6 +219,9 @@ enum status postgres_error_lost(struct db_session *session, struct diag *diag);
 /** UNAVAILABLE: the connection could not be made. */
 enum status postgres_error_connect(struct db_session *session,
                                    struct diag *diag);
+/** What libpq says about a connection of its own, behind `what`. */
+enum status postgres_error_conn(const PGconn *conn, enum status status,
+                                const char *what, struct diag *diag);
 bool postgres_error_is(const PGresult *result, const char *sqlstate);
 
 /* --- postgres_pipe.c ----------------------------------------------------- */

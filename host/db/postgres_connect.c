@@ -58,32 +58,49 @@ static void add_default(struct words *words, const char *url, const char *key,
 
 /* The URI stands behind the defaults, which it overrides, and before what
  * must hold. */
-static PGconn *dial(const char *url)
-{
-    struct words words = {.count = 0};
-
-    add(&words, "fallback_application_name", "moontide");
-    add_default(&words, url, "connect_timeout", "PGCONNECT_TIMEOUT",
-                CONNECT_TIMEOUT);
-    add_default(&words, url, "target_session_attrs", "PGTARGETSESSIONATTRS",
-                "read-write");
-    add_default(&words, url, "keepalives_idle", NULL, KEEPALIVE_IDLE);
-    add_default(&words, url, "keepalives_interval", NULL, KEEPALIVE_STEP);
-    add_default(&words, url, "keepalives_count", NULL, KEEPALIVE_COUNT);
-    add_default(&words, url, "tcp_user_timeout", NULL, TCP_USER_TIMEOUT);
-    add(&words, "dbname", url);
-    add(&words, "client_encoding", "UTF8");
-    add(&words, NULL, NULL);
-    return PQconnectdbParams(words.keys, words.values, 1);
-}
-
 static void swallow(void *arg, const char *message)
 {
     (void)arg;
     (void)message; /* "relation exists, skipping" is no news */
 }
 
-static enum status check_url(const char *url, struct diag *diag)
+static void choose_words(const char *url, struct words *words)
+{
+    words->count = 0;
+    add(words, "fallback_application_name", "moontide");
+    add_default(words, url, "connect_timeout", "PGCONNECT_TIMEOUT",
+                CONNECT_TIMEOUT);
+    add_default(words, url, "target_session_attrs", "PGTARGETSESSIONATTRS",
+                "read-write");
+    add_default(words, url, "keepalives_idle", NULL, KEEPALIVE_IDLE);
+    add_default(words, url, "keepalives_interval", NULL, KEEPALIVE_STEP);
+    add_default(words, url, "keepalives_count", NULL, KEEPALIVE_COUNT);
+    add_default(words, url, "tcp_user_timeout", NULL, TCP_USER_TIMEOUT);
+    add(words, "dbname", url);
+    add(words, "client_encoding", "UTF8");
+    add(words, NULL, NULL);
+}
+
+static PGconn *dial(const char *url)
+{
+    struct words words;
+
+    choose_words(url, &words);
+    return PQconnectdbParams(words.keys, words.values, 1);
+}
+
+PGconn *postgres_connect_start(const char *url)
+{
+    struct words words;
+    PGconn *conn;
+
+    choose_words(url, &words);
+    conn = PQconnectStartParams(words.keys, words.values, 1);
+    (void)PQsetNoticeProcessor(conn, swallow, NULL);
+    return conn;
+}
+
+enum status postgres_connect_check(const char *url, struct diag *diag)
 {
     char *error = NULL;
     PQconninfoOption *parsed = PQconninfoParse(url, &error);
@@ -184,7 +201,7 @@ static enum status check_primary(struct db_session *session, struct diag *diag)
 
 enum status postgres_connect_open(struct db_session *session, struct diag *diag)
 {
-    enum status status = check_url(session->url, diag);
+    enum status status = postgres_connect_check(session->url, diag);
 
     if (status != STATUS_OK)
         return status;

@@ -179,6 +179,16 @@ enum status postgres_error(struct db_session *session, const PGresult *result,
     return status;
 }
 
+enum status postgres_error_conn(const PGconn *conn, enum status status,
+                                const char *what, struct diag *diag)
+{
+    const char *message = PQerrorMessage(conn);
+
+    return connection_message(
+        message[0] != '\0' ? message : "it gives no answer", status, what,
+        diag);
+}
+
 enum status postgres_error_lost(struct db_session *session, struct diag *diag)
 {
     return lost(PQerrorMessage(session->conn), diag);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "db/listener_kind.h"
 
 #include <stdio.h>
 
@@ -56,6 +57,13 @@ static void keep_full_path(struct db_session *session)
         return;
     mem_free(session->path);
     session->path = mem_copy_text(full, strlen(full));
+}
+
+const char *sqlite_file_of(const char *url)
+{
+    const char *path = url + strlen(URL_PREFIX);
+
+    return strcmp(path, MEMORY_PATH) != 0 ? path : NULL;
 }
 
 static enum status connect_file(const struct db_options *options,
@@ -302,6 +310,7 @@ const struct db_driver db_sqlite_driver = {
     .connect = connect_file,
     .disconnect = disconnect,
     .reconnect = reconnect,
+    .listener = &sqlite_listener,
     .begin = begin,
     .run = run,
     .rollback = roll_back,

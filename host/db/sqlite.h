@@ -11,6 +11,7 @@
  * sqlite_rows.c       results and their values
  * sqlite_bulk.c       queue, bulk statements, lookup
  * sqlite_shape.c      tables of a shape
+ * sqlite_listener.c   hears that the file was written
  */
 #ifndef HOST_DB_SQLITE_H
 #define HOST_DB_SQLITE_H
@@ -79,6 +80,11 @@ struct db_session {
     struct buffer arrays;     /* JSON of array parameters */
     int64_t round_trips;
 };
+
+/* --- sqlite.c ------------------------------------------------------------ */
+
+/** The path in a URL; NULL: the database is in memory. */
+const char *sqlite_file_of(const char *url);
 
 /* --- sqlite_file.c ------------------------------------------------------- */
 

@@ -338,6 +338,14 @@ static enum status check_together(const struct settings *settings,
         return diag_set(diag, STATUS_CONFIG, "%s: workers = %d: %s",
                         where_of(settings, "workers"), settings->workers,
                         refused);
+    if (settings->notify_url[0] != '\0' &&
+        strcmp(db_url_dialect(settings->notify_url),
+               db_url_dialect(settings->database)) != 0)
+        return diag_set(diag, STATUS_CONFIG,
+                        "%s: notify_url is another kind of database than "
+                        "database; give the same one, reached without the "
+                        "pooler",
+                        where_of(settings, "notify_url"));
     if (settings->poll_max_us < settings->poll_min_us)
         return diag_set(diag, STATUS_CONFIG,
                         "poll.max_interval (%s) must not be shorter than "
@@ -455,6 +463,7 @@ void settings_free(struct settings *settings)
     mem_free(settings->config_path);
     mem_free(settings->database);
     mem_free(settings->scripts);
+    mem_free(settings->notify_url);
     names_free(&settings->names);
     for (size_t i = 0;
          settings->origins != NULL && i < settings->origins->count; i++) {

@@ -34,6 +34,8 @@ struct settings {
     bool jit;
     char **grants; /* NULL-terminated */
     bool prepare;  /* keep prepared statements on the server */
+    bool notify;   /* be told that there is something new, and tell others */
+    char *notify_url; /* for that; "": `database` */
     bool schema_create;
     struct names names;
     enum log_level log_level;

@@ -160,6 +160,18 @@ const struct settings_key settings_keys[] = {
      .fallback = "true",
      .allowed = "true or false",
      .doc = "keep prepared statements; false behind pgbouncer"},
+    {.name = "notify",
+     .kind = SETTINGS_BOOLEAN,
+     TARGET(notify),
+     .fallback = "true",
+     .allowed = "true or false",
+     .doc = "be told of new events instead of only polling, and tell others"},
+    {.name = "notify_url",
+     .kind = SETTINGS_NOTIFY,
+     TARGET(notify_url),
+     .fallback = "",
+     .allowed = DB_URL_FORMS,
+     .doc = "direct connection to be told by, when database is a pooler's"},
     {.name = "schema.create",
      .kind = SETTINGS_BOOLEAN,
      TARGET(schema_create),
@@ -204,8 +216,7 @@ const struct settings_key settings_keys[] = {
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
     "lease.duration",   "lease.heartbeat",     "lease.rebalance",
-    "notify_url",       "limits.cascade",      "capture.max_age",
-    "capture.max_rows", "capture.force",       "sagas.keep",
+    "limits.cascade",   "capture.max_age",     "capture.max_rows", "capture.force",       "sagas.keep",
     "commands.keep",    "compaction.schedule", "tombstones.max_age",
     "admin.listen",     "admin.token",
 };
@@ -315,7 +326,8 @@ static void write_value(const struct settings_key *key,
 
     switch (entry->kind) {
     case TABLE_STRING:
-        if (key != NULL && key->kind == SETTINGS_DATABASE) {
+        if (key != NULL && (key->kind == SETTINGS_DATABASE ||
+                            key->kind == SETTINGS_NOTIFY)) {
             db_url_mask(entry->string.data, &masked);
             json_write_string(out, buffer_text(&masked));
         } else {
@@ -458,10 +470,12 @@ static void set_list(const struct table_entry *entry, char ***target)
 static bool set_text(const struct settings_key *key,
                      const struct table_entry *entry, char **target)
 {
-    if (entry->kind != TABLE_STRING || entry->string.len == 0 ||
+    bool empty = entry->string.len == 0 && key->kind == SETTINGS_NOTIFY;
+
+    if (entry->kind != TABLE_STRING || (entry->string.len == 0 && !empty) ||
         memchr(entry->string.data, '\0', entry->string.len) != NULL)
         return false;
-    if (key->kind == SETTINGS_DATABASE &&
+    if (key->kind != SETTINGS_TEXT && !empty &&
         db_url_dialect(entry->string.data) == NULL)
         return false;
     mem_free(*target);
@@ -480,6 +494,7 @@ static bool set_value(const struct settings_key *key,
     switch (key->kind) {
     case SETTINGS_TEXT:
     case SETTINGS_DATABASE:
+    case SETTINGS_NOTIFY:
         return set_text(key, entry, target);
     case SETTINGS_PREFIX: /* names_prefix judges it */
         return entry->kind == TABLE_STRING;

@@ -13,7 +13,8 @@
 enum settings_kind {
     SETTINGS_TEXT,     /* char *, not empty */
     SETTINGS_DATABASE, /* the same, a URL */
-    SETTINGS_PREFIX,   /* the same, may be empty */
+    SETTINGS_NOTIFY,   /* the same, may be empty */
+    SETTINGS_PREFIX,   /* text, may be empty */
     SETTINGS_INTEGER,  /* int */
     SETTINGS_NUMBER,   /* double */
     SETTINGS_DURATION, /* int64_t, microseconds */

@@ -45,6 +45,7 @@ struct append_options {
     struct uuid_source *ids;
     int64_t now_us;
     int64_t payload_limit; /* bytes, limits.payload */
+    bool notify;           /* tell hosts that wait, topic/notify.h */
 };
 
 /**

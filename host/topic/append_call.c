@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "topic/capture.h"
 #include "topic/high_water_mark.h"
+#include "topic/notify.h"
 
 #include <assert.h>
 
@@ -198,6 +199,10 @@ static enum status insert_all(struct append_call *call, struct diag *diag)
         if (status != STATUS_OK)
             return status;
     }
+    status = call->options->notify ? notify_send(call->db, topic->catalog, diag)
+                                   : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     status = db_flush(call->db, NULL, diag);
     return status == STATUS_UNIQUE ? lost_race(call, diag) : status;
 }

@@ -70,8 +70,7 @@ local TAKEN = {
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "lease = { duration = 5 }", 'notify_url = "x"',
-  "limits = { cascade = 3 }", 'capture = { max_age = "1d" }', 'sagas = { keep = "1d" }',
+local LATER = { "lease = { duration = 5 }", "limits = { cascade = 3 }", 'capture = { max_age = "1d" }', 'sagas = { keep = "1d" }',
   'commands = { keep = "1d" }', 'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }
 

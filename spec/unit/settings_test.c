@@ -227,7 +227,6 @@ static void a_key_of_a_later_version_is_refused(void **state)
     static const char *const keys[] = {
         "lease = { duration = '10s' }",
         "lease = { heartbeat = 1 }",
-        "notify_url = 'x'",
         "limits = { cascade = 3 }",
         "capture = { max_rows = 3 }",
         "sagas = { keep = '30d' }",

@@ -14,6 +14,9 @@
 -- is there with the same content gives the first result and writes nothing;
 -- where there is none, one is made.
 --
+-- With SET moontide.notify = 'on' (for a transaction, a session, a role or a
+-- database) waiting hosts are told by NOTIFY when the transaction commits.
+--
 -- SQLSTATE 40001: another writer was faster, run the transaction again; MT001:
 -- the stream is not where it was expected; MT002: the id stands for another
 -- event; MT003: the database is an older copy; 22023: a value breaks its rule.
@@ -224,5 +227,14 @@ BEGIN
         repeated := false;
         RETURN NEXT;
     END LOOP;
+
+    -- A server whose queue of notifications is full refuses to commit: well
+    -- before that nothing is sent, and hosts find out by polling.
+    IF current_setting('moontide.notify', true) IN ('on', 'true', 'yes', '1')
+       AND pg_notification_queue_usage() < 0.5
+    THEN
+        PERFORM pg_notify(
+            'moontide_' || '${high_water_mark_store_table}'::regclass::oid, '');
+    END IF;
 END
 $append$;
