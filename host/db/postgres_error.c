@@ -184,9 +184,9 @@ enum status postgres_error_conn(const PGconn *conn, enum status status,
 {
     const char *message = PQerrorMessage(conn);
 
-    return connection_message(
-        message[0] != '\0' ? message : "it gives no answer", status, what,
-        diag);
+    return connection_message(message[0] != '\0' ? message
+                                                 : "it gives no answer",
+                              status, what, diag);
 }
 
 enum status postgres_error_lost(struct db_session *session, struct diag *diag)

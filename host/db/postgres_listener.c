@@ -35,10 +35,9 @@ static void close_ear(struct listener *listener)
 
 static enum status lost(const struct postgres_ear *ear, struct diag *diag)
 {
-    return postgres_error_conn(ear->conn,
-                               ear->step == STEP_CONNECT ? STATUS_UNAVAILABLE
-                                                         : STATUS_LOST,
-                               "the connection for notifications", diag);
+    return postgres_error_conn(
+        ear->conn, ear->step == STEP_CONNECT ? STATUS_UNAVAILABLE : STATUS_LOST,
+        "the connection for notifications", diag);
 }
 
 static enum status open_ear(const char *url, struct text channel,

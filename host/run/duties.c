@@ -5,8 +5,14 @@
 #include "run/application.h"
 #include "run/backoff.h"
 #include "run/mark_watch.h"
+#include "run/wake.h"
+#include "topic/notify.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define RETRY_FIRST_US (CLOCK_SECOND / 20)
 #define RETRY_CAP_US   (5 * CLOCK_SECOND)
@@ -24,8 +30,8 @@ struct duties {
     uv_thread_t thread;
 
     /* Behind the mutex: what the loop asks, and what it is told. */
+    int asked; /* an eventfd: there is something new here */
     pthread_mutex_t mutex;
-    pthread_cond_t asked;
     char (*vouched)[UUID_TEXT_LEN + 1];
     size_t nvouched;
     int64_t vouched_at; /* monotonic */
@@ -36,6 +42,7 @@ struct duties {
 
     /* Of the thread alone. */
     struct application app;
+    struct wake *hearing; /* of what others have appended */
     bool connected;
     bool told; /* that the database is away */
     struct backoff backoff;
@@ -62,6 +69,14 @@ void duties_vouch(struct duties *duties, const char *const *ids, size_t count)
     pthread_mutex_unlock(&duties->mutex);
 }
 
+static void ask(struct duties *duties)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(duties->asked, &one, sizeof(one));
+
+    (void)written; /* it can only be full, and then it is set */
+}
+
 void duties_bury(struct duties *duties, const struct dead_worker *dead)
 {
     struct dead_list *list = &duties->dead;
@@ -69,16 +84,16 @@ void duties_bury(struct duties *duties, const struct dead_worker *dead)
     pthread_mutex_lock(&duties->mutex);
     list->items = mem_grow(list->items, list->count + 1, sizeof(*list->items));
     list->items[list->count++] = *dead;
-    pthread_cond_signal(&duties->asked);
     pthread_mutex_unlock(&duties->mutex);
+    ask(duties);
 }
 
 void duties_stop(struct duties *duties)
 {
     pthread_mutex_lock(&duties->mutex);
     duties->stop = true;
-    pthread_cond_signal(&duties->asked);
     pthread_mutex_unlock(&duties->mutex);
+    ask(duties);
 }
 
 /* --- what the loop hears ------------------------------------------------- */
@@ -134,6 +149,9 @@ static enum status connect_once(struct duties *duties, struct diag *diag)
     if (duties->quiet && app->log.level < LOG_WARN)
         app->log.level = LOG_WARN;
     duties->connected = status == STATUS_OK;
+    if (status == STATUS_OK && duties->hearing == NULL)
+        duties->hearing = wake_open(
+            duties->settings, notify_channel(app->db, app->catalog), &app->log);
     return status;
 }
 
@@ -275,27 +293,47 @@ static void note_success(struct duties *duties)
     backoff_reset(&duties->backoff);
 }
 
+/* When there is something to do that nobody asks for. */
+static int64_t next_due(const struct duties *duties)
+{
+    if (duties->blocked_at != 0)
+        return duties->blocked_at;
+    return duties->beat_at < duties->mark_at ? duties->beat_at
+                                             : duties->mark_at;
+}
+
+/* What others have appended may be there a moment later only, so the looks at
+ * the mark begin anew. */
+static void wait_until(struct duties *duties, int64_t until)
+{
+    struct pollfd asked = {.fd = duties->asked, .events = POLLIN};
+    int64_t left = until - clock_monotonic();
+    uint64_t times;
+
+    if (duties->hearing == NULL)
+        (void)poll(&asked, 1, left > 0 ? (int)(left / 1000) + 1 : 0);
+    else if (wake_wait(duties->hearing, duties->asked, left)) {
+        duties->mark_wait = duties->settings->poll_min_us / 2;
+        duties->mark_at = 0;
+    }
+    (void)!read(duties->asked, &times, sizeof(times));
+}
+
 /* Until something is due or asked for; false when the thread is to end. */
 static bool wait_for_work(struct duties *duties)
 {
-    int64_t until = duties->blocked_at;
-    struct timespec time;
-    bool stop;
+    for (;;) {
+        int64_t until = next_due(duties);
+        bool stop, due;
 
-    if (until == 0)
-        until = duties->beat_at < duties->mark_at ? duties->beat_at
-                                                  : duties->mark_at;
-    time = (struct timespec){
-        .tv_sec = until / CLOCK_SECOND,
-        .tv_nsec = until % CLOCK_SECOND * 1000,
-    };
-    pthread_mutex_lock(&duties->mutex);
-    while (!duties->stop && clock_monotonic() < until &&
-           (duties->dead.count == 0 || duties->blocked_at != 0))
-        (void)pthread_cond_timedwait(&duties->asked, &duties->mutex, &time);
-    stop = duties->stop;
-    pthread_mutex_unlock(&duties->mutex);
-    return !stop;
+        pthread_mutex_lock(&duties->mutex);
+        stop = duties->stop;
+        due = duties->dead.count > 0 && duties->blocked_at == 0;
+        pthread_mutex_unlock(&duties->mutex);
+        if (stop || due || clock_monotonic() >= until)
+            return !stop;
+        wait_until(duties, until);
+    }
 }
 
 static void run(void *arg)
@@ -316,6 +354,7 @@ static void run(void *arg)
                   "the end of a worker could not be recorded, and its leases "
                   "lapse by themselves: %s",
                   diag.message);
+    wake_close(duties->hearing);
     application_close(&duties->app);
     tell_loop(duties, false, true);
 }
@@ -325,17 +364,6 @@ static void run(void *arg)
 static void on_abandoned(uv_handle_t *handle)
 {
     duties_close(handle->data);
-}
-
-static void make_lock(struct duties *duties)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_mutex_init(&duties->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&duties->asked, &monotonic);
-    pthread_condattr_destroy(&monotonic);
 }
 
 enum status duties_open(uv_loop_t *loop, const struct settings *settings,
@@ -351,7 +379,11 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
     duties->backoff = backoff_make(RETRY_FIRST_US, RETRY_CAP_US);
     duties->watch.detector.may_repair = settings->schema_create;
     duties->mark_wait = settings->poll_min_us;
-    make_lock(duties);
+    pthread_mutex_init(&duties->mutex, NULL);
+    duties->asked = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    failure = duties->asked < 0 ? uv_translate_sys_error(errno) : 0;
+    if (failure != 0)
+        goto fail_wake;
     failure = uv_async_init(loop, &duties->wake, on_wake);
     if (failure != 0)
         goto fail_wake;
@@ -376,7 +408,8 @@ void duties_close(struct duties *duties)
 {
     if (duties == NULL)
         return;
-    pthread_cond_destroy(&duties->asked);
+    if (duties->asked >= 0)
+        (void)close(duties->asked);
     pthread_mutex_destroy(&duties->mutex);
     mem_free(duties->dead.items);
     mem_free(duties->vouched);

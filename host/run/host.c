@@ -6,6 +6,7 @@
 #include "run/declared_table.h"
 #include "run/host_parts.h"
 #include "run/rebuild_run.h"
+#include "topic/notify.h"
 
 #include <time.h>
 
@@ -16,6 +17,9 @@
 /* Two hosts on one database fence each other all the time; it is told at most
  * this often. */
 #define FENCED_TOLD_US (10 * CLOCK_SECOND)
+
+/* How long a wait may be without a look at whether to stop. */
+#define STOP_LOOK_US (CLOCK_SECOND / 4)
 
 /* --- open and close
  * ------------------------------------------------------------ */
@@ -362,7 +366,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
 /* --- going on after trouble
  * ----------------------------------------------------------- */
 
-static void wait_us(struct host *host, int64_t us)
+/* True when there is something to look at. */
+static bool wait_us(struct host *host, int64_t us)
 {
     const struct timespec time = {
         .tv_sec = us / CLOCK_SECOND,
@@ -370,9 +375,40 @@ static void wait_us(struct host *host, int64_t us)
     };
 
     if (host->options.wait != NULL)
-        host->options.wait(host->options.wait_arg, us);
-    else if (us > 0)
+        return host->options.wait(host->options.wait_arg, us);
+    if (host->wake != NULL)
+        return wake_wait(host->wake, -1, us);
+    if (us > 0)
         nanosleep(&time, NULL); /* a signal ends it early, as it should */
+    return false;
+}
+
+/* Whatever is told meanwhile does not shorten it. */
+static void pause_us(struct host *host, int64_t us)
+{
+    int64_t now = clock_monotonic();
+    int64_t until = now + us;
+
+    while (now < until && wait_us(host, until - now))
+        now = clock_monotonic();
+}
+
+/* A signal that comes just before a wait does not end it, so it is none for
+ * long. */
+static bool wait_idle(struct host *host, int64_t us,
+                      const volatile sig_atomic_t *stop)
+{
+    int64_t now = clock_monotonic();
+    int64_t until = now + host_next_due(host, us);
+
+    while (!*stop && now < until) {
+        int64_t left = until - now;
+
+        if (wait_us(host, left < STOP_LOOK_US ? left : STOP_LOOK_US))
+            return true;
+        now = clock_monotonic();
+    }
+    return false;
 }
 
 /* Waits and makes the connection good again. It is told once, not each time. */
@@ -389,7 +425,7 @@ static enum status recover(struct host *host, enum status status,
                   diag->message);
         host->trouble_told = true;
     }
-    wait_us(host, backoff_next(&host->backoff));
+    pause_us(host, backoff_next(&host->backoff));
     if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {
         status = db_reopen(app->db, diag);
         if (status == STATUS_OK)
@@ -439,8 +475,8 @@ enum status host_run_until_idle(struct host *host,
     return status == STATUS_OK ? host_report(host, diag) : status;
 }
 
-enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
-                     struct diag *diag)
+static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
+                          struct diag *diag)
 {
     const struct settings *settings = host->app->settings;
     int64_t wait = settings->poll_min_us;
@@ -455,15 +491,31 @@ enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
             return status;
         if (!progress.idle) {
             wait = settings->poll_min_us;
-            wait_us(host, 0);
+            (void)wait_us(host, 0); /* takes what is told */
             continue;
         }
-        if (!*stop)
-            wait_us(host, wait);
-        wait = wait * 2 < settings->poll_max_us ? wait * 2
-                                                : settings->poll_max_us;
+        if (wait_idle(host, wait, stop))
+            wait = settings->poll_min_us;
+        else
+            wait = wait * 2 < settings->poll_max_us ? wait * 2
+                                                    : settings->poll_max_us;
     }
     return host_save(host, diag);
+}
+
+enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
+                     struct diag *diag)
+{
+    struct application *app = host->app;
+    enum status status;
+
+    if (host->options.wait == NULL)
+        host->wake = wake_open(
+            app->settings, notify_channel(app->db, app->catalog), &app->log);
+    status = run_on(host, stop, diag);
+    wake_close(host->wake);
+    host->wake = NULL;
+    return status;
 }
 
 /* --- testing kit

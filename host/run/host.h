@@ -23,9 +23,11 @@ struct host_options {
     struct attempt_slot *slot;
     /** Heartbeats and marks are the supervisor's: marks are only read. */
     bool supervised;
-    /** Called between steps, by host_run: waits so many microseconds, or less
-     * when there is something to look at (0: not at all). NULL: sleeps. */
-    void (*wait)(void *arg, int64_t us);
+    /** Called between steps, by host_run: waits so many microseconds at most
+     * (0: not at all). True, and sooner, when there is something to look at;
+     * false, and perhaps sooner, otherwise. NULL: waits for the database, as
+     * run/wake.h does. */
+    bool (*wait)(void *arg, int64_t us);
     void *wait_arg;
 };
 

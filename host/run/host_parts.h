@@ -11,6 +11,7 @@
 #include "run/declared_consumer.h"
 #include "run/host.h"
 #include "run/mark_watch.h"
+#include "run/wake.h"
 #include "topic/high_water_mark.h"
 
 /* One declared consumer and the model that applies for it. */
@@ -37,6 +38,7 @@ struct host {
     struct mark_watch watch;
     int64_t marked_at;      /* monotonic: when the mark was looked at last */
     bool worked;            /* the newest round applied something */
+    struct wake *wake;      /* while it runs and nobody else waits for it */
     struct backoff backoff; /* after conflicts and lost connections */
     int64_t refreshed_at;   /* monotonic */
     bool lose_answer;
@@ -52,6 +54,10 @@ void host_start_workers(struct host *host);
 void host_free_workers(struct host *host);
 /** Saves the checkpoints that are held in memory. */
 enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
+
+/** When there is something to do that nobody tells, in microseconds; `us` at
+ * most. */
+int64_t host_next_due(const struct host *host, int64_t us);
 
 /** Moves the mark, unless that can wait, and tells who keeps it back. */
 enum status host_advance_mark(struct host *host, struct diag *diag) MUST_CHECK;

@@ -47,6 +47,29 @@ enum status host_advance_mark(struct host *host, struct diag *diag)
     return status;
 }
 
+/* A retry that is due but was not made waits for something else. */
+static int64_t retry_due(const struct host *host, const struct consumer *c)
+{
+    int64_t left = c->retries.next_at - clock_now(&host->app->clock);
+
+    return left > 0 ? left : REFRESH_US;
+}
+
+int64_t host_next_due(const struct host *host, int64_t us)
+{
+    bool soon = host->mark.end > host->mark.mark;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct worker *worker = &host->workers[i];
+        const struct consumer *c = &worker->declared.consumer;
+
+        soon |= worker->stuck;
+        if (consumer_awaits_retry(c) && retry_due(host, c) < us)
+            us = retry_due(host, c);
+    }
+    return soon && us > REFRESH_US ? REFRESH_US : us;
+}
+
 bool host_refresh_is_due(struct host *host)
 {
     int64_t now = clock_monotonic();

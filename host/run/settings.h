@@ -32,9 +32,9 @@ struct settings {
     int64_t limit_payload;
     struct failure_policy policy; /* of consumers that say nothing else */
     bool jit;
-    char **grants; /* NULL-terminated */
-    bool prepare;  /* keep prepared statements on the server */
-    bool notify;   /* be told that there is something new, and tell others */
+    char **grants;    /* NULL-terminated */
+    bool prepare;     /* keep prepared statements on the server */
+    bool notify;      /* be told that there is something new, and tell others */
     char *notify_url; /* for that; "": `database` */
     bool schema_create;
     struct names names;

@@ -215,10 +215,11 @@ const struct settings_key settings_keys[] = {
 
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
-    "lease.duration",   "lease.heartbeat",     "lease.rebalance",
-    "limits.cascade",   "capture.max_age",     "capture.max_rows", "capture.force",       "sagas.keep",
-    "commands.keep",    "compaction.schedule", "tombstones.max_age",
-    "admin.listen",     "admin.token",
+    "lease.duration",      "lease.heartbeat",    "lease.rebalance",
+    "limits.cascade",      "capture.max_age",    "capture.max_rows",
+    "capture.force",       "sagas.keep",         "commands.keep",
+    "compaction.schedule", "tombstones.max_age", "admin.listen",
+    "admin.token",
 };
 
 #define LATER_COUNT (sizeof(later_keys) / sizeof(later_keys[0]))
@@ -326,8 +327,8 @@ static void write_value(const struct settings_key *key,
 
     switch (entry->kind) {
     case TABLE_STRING:
-        if (key != NULL && (key->kind == SETTINGS_DATABASE ||
-                            key->kind == SETTINGS_NOTIFY)) {
+        if (key != NULL &&
+            (key->kind == SETTINGS_DATABASE || key->kind == SETTINGS_NOTIFY)) {
             db_url_mask(entry->string.data, &masked);
             json_write_string(out, buffer_text(&masked));
         } else {

@@ -109,8 +109,7 @@ static bool hear(struct wake *wake, int64_t now)
         settle(wake);
         return heard;
     }
-    if (status == STATUS_OK && now - wake->opened_at >= PATIENCE_US &&
-        !heard) {
+    if (status == STATUS_OK && now - wake->opened_at >= PATIENCE_US && !heard) {
         status = diag_set(&diag, STATUS_UNAVAILABLE,
                           "there is no answer within %d s",
                           (int)(PATIENCE_US / CLOCK_SECOND));
@@ -126,8 +125,8 @@ static bool hear(struct wake *wake, int64_t now)
 
 static int64_t wait_until(const struct wake *wake, int64_t until, int64_t now)
 {
-    bool deaf = wake->url != NULL && (wake->listener == NULL ||
-                                      !listener_hears(wake->listener));
+    bool deaf = wake->url != NULL &&
+                (wake->listener == NULL || !listener_hears(wake->listener));
 
     return deaf && until > now + DEAF_US ? now + DEAF_US : until;
 }
@@ -137,7 +136,8 @@ static int patience_ms(const struct wake *wake, int64_t until, int64_t now)
 {
     int64_t us = until - now;
 
-    if (wake->url != NULL && wake->listener == NULL && wake->retry_at - now < us)
+    if (wake->url != NULL && wake->listener == NULL &&
+        wake->retry_at - now < us)
         us = wake->retry_at - now;
     if (us <= 0)
         return 0;

@@ -132,7 +132,7 @@ static bool read_channel(struct worker_state *worker)
     return take_messages(worker);
 }
 
-static void wait_for_work(void *arg, int64_t us)
+static bool wait_for_work(void *arg, int64_t us)
 {
     struct worker_state *worker = arg;
     int64_t until = clock_monotonic() + us;
@@ -152,6 +152,7 @@ static void wait_for_work(void *arg, int64_t us)
             woken |= read_channel(worker);
         left = until - clock_monotonic();
     } while (!woken && !stop_asked && left > 0);
+    return woken;
 }
 
 /* --- its life ------------------------------------------------------------ */
