@@ -15,6 +15,11 @@
  * as long as they take no longer than this. */
 #define TARGET_US (40 * CLOCK_SECOND / 1000)
 
+/* A replay locks rows that no other work waits for, unless the database lets
+ * one program write at a time: the more of its messages go together, the fewer
+ * times a read model is written. */
+#define REPLAY_TARGET_US (100 * CLOCK_SECOND / 1000)
+
 /* Messages of the first page, when nothing is known of what they cost. */
 #define FIRST_LIMIT 500
 
@@ -250,18 +255,26 @@ enum status consumer_reload(struct consumer *c, struct diag *diag)
     return status;
 }
 
-/* So that the next one takes about TARGET_US. */
+static int64_t target_us(const struct consumer *c)
+{
+    return c->replay_through != CHECKPOINT_NONE &&
+                   (db_abilities(c->env->db) & DB_CAN_MANY_HOSTS) != 0
+               ? REPLAY_TARGET_US
+               : TARGET_US;
+}
+
 void consumer_adapt(struct consumer *c, size_t count, int64_t took_us)
 {
+    int64_t target = target_us(c);
     size_t fits;
 
     if (count == 0)
         return;
-    fits = (size_t)((int64_t)count * TARGET_US / (took_us > 0 ? took_us : 1));
+    fits = (size_t)((int64_t)count * target / (took_us > 0 ? took_us : 1));
     if (fits < 1)
         fits = 1;
     /* what a transaction costs by itself says nothing about more messages */
-    if (took_us <= TARGET_US && fits < c->limit)
+    if (took_us <= target && fits < c->limit)
         return;
     if (fits > 2 * c->limit)
         fits = 2 * c->limit;

@@ -4,12 +4,10 @@
 #include "base/memory.h"
 #include "model/handler_sql.h"
 #include "model/handler_unit.h"
+#include "model/made_anew.h"
 #include "model/read_model_table.h"
 
 #include <assert.h>
-
-/* So many keys are remembered as made anew; others are asked for each time. */
-#define MADE_MAX 200000
 
 /* A chain of a slot's applied units ends here. */
 #define NO_UNIT SIZE_MAX
@@ -51,12 +49,8 @@ struct projection {
     struct arena arena;
     struct buffer json;
 
-    /* keys that a replay was seen to have made anew: they are asked for no
-     * more */
-    struct map made;
-    struct arena made_arena;
-    int64_t made_epoch;
-    size_t *asked; /* slots whose epochs are asked for */
+    struct made_anew made; /* by the replay under way */
+    size_t *asked;         /* slots whose epochs are asked for */
     size_t asked_capacity;
 };
 
@@ -101,12 +95,11 @@ static void slot_epoch(void *arg, size_t index, int64_t epoch)
 {
     struct projection *p = arg;
     struct slot *slot = &p->slots[p->asked[index]];
-    bool added;
 
-    slot->stale = slot->stored && epoch < p->replay_epoch;
-    slot->present = slot->stored && !slot->stale;
-    if (epoch == p->replay_epoch && p->made.count < MADE_MAX)
-        map_put(&p->made, arena_copy(&p->made_arena, slot->key), 1, &added);
+    slot->stale = epoch < p->replay_epoch;
+    slot->present = !slot->stale;
+    if (epoch == p->replay_epoch)
+        made_anew_remember(&p->made, slot->key, &slot->read_id);
 }
 
 /* Asks for the epochs of the stored slots that are not known to be new. */
@@ -116,21 +109,18 @@ static enum status slot_epochs(struct projection *p, struct db *db,
     struct text *keys = arena_alloc(&p->arena, p->nslots * sizeof(*keys) + 1);
     size_t count = 0;
 
-    if (p->made_epoch != p->replay_epoch) {
-        map_clear(&p->made);
-        arena_reset(&p->made_arena);
-        p->made_epoch = p->replay_epoch;
-    }
+    made_anew_begin(&p->made, p->replay_epoch);
     if (p->nslots > p->asked_capacity) {
         p->asked_capacity = p->nslots;
         p->asked = mem_grow(p->asked, p->nslots, sizeof(*p->asked));
     }
     for (size_t i = 0; i < p->nslots; i++) {
-        if (!p->slots[i].stored ||
-            map_get(&p->made, p->slots[i].key) != MAP_ABSENT)
+        const struct slot *slot = &p->slots[i];
+
+        if (!slot->stored || made_anew_has(&p->made, slot->key, &slot->read_id))
             continue;
         p->asked[count] = i;
-        keys[count++] = p->slots[i].key;
+        keys[count++] = slot->key;
     }
     if (count == 0)
         return STATUS_OK;
@@ -305,6 +295,8 @@ static enum status slot_row(struct projection *p, size_t number,
     if (status != STATUS_OK)
         return status;
     row->message_id = uuid_v7(p->ids, clock_now(p->clock));
+    if (p->replay_epoch > 0)
+        made_anew_remember(&p->made, slot->key, &row->message_id);
     row->state = arena_copy(&p->arena, buffer_text(&p->json));
     row->fields = fields;
     if (slot->stored)
@@ -491,8 +483,7 @@ void projection_free(struct projection *p)
     mem_free(p->slots);
     mem_free(p->unit_slot);
     mem_free(p->unit_prev);
-    map_free(&p->made);
-    arena_free(&p->made_arena);
+    made_anew_free(&p->made);
     mem_free(p->asked);
     arena_free(&p->arena);
     buffer_free(&p->json);
