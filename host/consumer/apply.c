@@ -237,7 +237,8 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
                             const struct apply_search *search, bool *repeat,
                             int64_t *through, struct diag *diag)
 {
-    const struct checkpoint_lock quiet = {.epoch = c->row.epoch};
+    const struct checkpoint_lock quiet = {.epoch = c->row.epoch,
+                                          .undelivered = c->retries.any};
     const struct checkpoint_lock *lock = looked != NULL ? looked : &quiet;
     const struct consumer_env *env = c->env;
     const struct apply_run run = {
@@ -317,10 +318,16 @@ static void page_committed(struct consumer *c, const struct poll *poll,
     apply_committed(c);
 }
 
-/* Nothing of the batch is to be told or kept in mind after its commit. */
+/* Nothing of the batch is to be told after its commit, or to be held from then
+ * on: what it records waits behind what is held already. */
 static bool is_plain(const struct consumer *c)
 {
-    return c->nentries == 0 && c->nskipping == 0;
+    if (c->nskipping > 0)
+        return false;
+    for (size_t i = 0; i < c->nentries; i++)
+        if (c->entries[i].failure != NULL)
+            return false;
+    return true;
 }
 
 /*
@@ -351,12 +358,13 @@ static enum status page_pass(struct consumer *c, const struct poll *poll,
     if (status == STATUS_OK && !*again && !*repeat) {
         poll_announce(c, poll, through);
         if (is_plain(c)) {
+            c->retries.doubtful |= c->nentries > 0;
             status = flight_send(c, poll, through, diag);
         } else {
             status = apply_commit(c, false, diag);
-            c->quiet = false;
             if (status == STATUS_OK)
                 page_committed(c, poll, through);
+            c->quiet = status == STATUS_OK && c->nskipping == 0;
         }
     }
     c->applier.ops->end(c->applier.self);
@@ -399,7 +407,7 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
         c->applier.ops->end(c->applier.self);
         if (status == STATUS_OK && !repeat) {
             page_committed(c, poll, through);
-            c->quiet = is_plain(c) && !lock.undelivered && !lock.skipped;
+            c->quiet = c->nskipping == 0 && !lock.skipped;
             return STATUS_OK;
         }
         status = apply_search_on(c, &search, status, c->page.count <= 1,

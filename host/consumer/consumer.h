@@ -93,8 +93,8 @@ struct consumer {
      * NULL unless one did */
     const struct failure *ended;
 
-    /* the newest batch found nothing undelivered or skipped: the next one need
-     * not look before it writes */
+    /* the newest batch found nothing skipped, and whether messages are
+     * undelivered is known: the next one need not look before it writes */
     bool quiet;
     bool careful; /* the next batch goes unit by unit from the beginning */
 

@@ -31,8 +31,9 @@ enum status flight_pass(struct consumer *c, const struct poll *poll,
 {
     const struct consumer_env *env = c->env;
     const struct db_value params[] = {
-        db_string(c->row.id), db_string(c->source), db_integer(poll->after),
-        db_integer(through), db_integer(c->row.epoch)};
+        db_string(c->row.id),     db_string(c->source),
+        db_integer(poll->after),  db_integer(through),
+        db_integer(c->row.epoch), db_boolean(c->retries.any)};
     /* what a statement compares is as it was when the statement began, so the
      * waiting for a lock must be over by then */
     enum status status = db_queue(
@@ -42,7 +43,7 @@ enum status flight_pass(struct consumer *c, const struct poll *poll,
     if (status != STATUS_OK)
         return status;
     return db_queue(env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_PASS),
-                    params, 5, c->stored.partitions, -1, diag);
+                    params, 6, c->stored.partitions, -1, diag);
 }
 
 static void move_to(struct consumer *c, int64_t position)

@@ -185,16 +185,18 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
     const struct consumer_env *env = c->env;
     struct text *gone = arena_alloc(&c->arena, batch->count * sizeof(*gone));
     struct text *dead = arena_alloc(&c->arena, batch->count * sizeof(*dead));
-    size_t ngone = 0, ndead = 0;
+    struct undelivered_failed *failed = arena_alloc(
+        &c->arena, batch->count * sizeof(*failed));
+    size_t ngone = 0, ndead = 0, nfailed = 0;
     bool halt = false;
-    enum status status = STATUS_OK;
+    enum status status;
 
-    for (size_t i = 0; status == STATUS_OK && i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         const struct attempt *a = &batch->attempts[i];
 
         if (a->failed && !a->outcome.skip) {
-            status = undelivered_fail(env->db, env->catalog, a->row->id,
-                                      &a->outcome.entry, diag);
+            failed[nfailed++] = (struct undelivered_failed){a->row->id,
+                                                            &a->outcome.entry};
             if (!a->row->unresolved && a->outcome.hold == KEY_DEAD)
                 dead[ndead++] = a->row->key;
             halt |= a->outcome.entry.status == UNDELIVERED_HALTED;
@@ -202,6 +204,8 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
             gone[ngone++] = (struct text){a->row->id, UUID_TEXT_LEN};
         }
     }
+    status = undelivered_fail(env->db, env->names, failed, nfailed, &c->arena,
+                              diag);
     if (status == STATUS_OK)
         status = undelivered_bury(env->db, env->catalog, c->row.id, c->source,
                                   dead, ndead, diag);

@@ -228,18 +228,52 @@ enum status undelivered_delete(struct db *db, const struct catalog *catalog,
                     (int64_t)count, -1, diag);
 }
 
-enum status undelivered_fail(struct db *db, const struct catalog *catalog,
-                             const char *id,
-                             const struct undelivered_entry *entry,
+enum {
+    FAIL_ID,
+    FAIL_STATUS,
+    FAIL_COUNT,
+    FAIL_REASON,
+    FAIL_RETRY,
+    FAIL_COLUMNS
+};
+
+static const struct db_column fail_columns[FAIL_COLUMNS] = {
+    [FAIL_ID] = {"id", DB_TEXT, DB_KEY},
+    [FAIL_STATUS] = {"status", DB_TEXT, DB_SET},
+    [FAIL_COUNT] = {"failure_count", DB_INT64, DB_SET},
+    [FAIL_REASON] = {"failure_reason", DB_TEXT, DB_SET},
+    [FAIL_RETRY] = {"next_retry_at", DB_TIMESTAMP, DB_SET},
+};
+
+enum status undelivered_fail(struct db *db, const struct names *names,
+                             const struct undelivered_failed *rows,
+                             size_t count, struct arena *arena,
                              struct diag *diag)
 {
-    const struct db_value params[] = {
-        db_string(id), db_string(status_words[entry->status]),
-        db_integer(entry->failure_count), db_string(entry->failure->reason),
-        retry_time(entry)};
+    struct db_table *table;
+    struct db_value *values;
 
-    return db_queue(db, catalog_sql(catalog, SQL_UNDELIVERED_FAIL), params, 5,
-                    1, -1, diag);
+    if (count == 0)
+        return STATUS_OK;
+    table = arena_alloc_zero(arena, sizeof(*table));
+    *table = (struct db_table){
+        .name = names->table[TABLE_UNDELIVERED],
+        .columns = fail_columns,
+        .ncolumns = FAIL_COLUMNS,
+        .origin = DB_HOST,
+    };
+    values = arena_alloc(arena, count * FAIL_COLUMNS * sizeof(*values));
+    for (size_t i = 0; i < count; i++) {
+        const struct undelivered_entry *e = rows[i].entry;
+        struct db_value *v = values + i * FAIL_COLUMNS;
+
+        v[FAIL_ID] = db_string(rows[i].id);
+        v[FAIL_STATUS] = db_string(status_words[e->status]);
+        v[FAIL_COUNT] = db_integer(e->failure_count);
+        v[FAIL_REASON] = db_string(e->failure->reason);
+        v[FAIL_RETRY] = retry_time(e);
+    }
+    return db_queue_bulk(db, DB_UPDATE, table, values, count, -1, diag);
 }
 
 enum status undelivered_bury(struct db *db, const struct catalog *catalog,

@@ -107,11 +107,18 @@ enum status undelivered_delete(struct db *db, const struct catalog *catalog,
                                const struct text *ids, size_t count,
                                struct diag *diag) MUST_CHECK;
 
-/** Queues what became of a row whose retry failed: status, count, time of the
- * next retry and failure of `entry`. */
-enum status undelivered_fail(struct db *db, const struct catalog *catalog,
-                             const char *id,
-                             const struct undelivered_entry *entry,
+/** A row whose retry failed, and what became of it. */
+struct undelivered_failed {
+    const char *id;
+    const struct undelivered_entry *entry;
+};
+
+/** Queues status, count, time of the next retry and failure of such rows, in
+ * one statement. CONFLICT when one of them is gone. `arena` holds them until
+ * they are sent. */
+enum status undelivered_fail(struct db *db, const struct names *names,
+                             const struct undelivered_failed *rows,
+                             size_t count, struct arena *arena,
                              struct diag *diag) MUST_CHECK;
 
 /** Queues that what waits behind the dead letters of keys lies dead, too. */

@@ -18,9 +18,10 @@ dialect.each(function(database)
     local rig
 
     -- Ten messages are applied; position 11 comes next.
-    local function start(fault)
+    local function start(fault, policy)
       rig = kit.new { database = database, batch = 2, files = { ["sql/ledger.sql"] = kit.LEDGER_SQL },
-        handlers = HANDLERS:format('on_error = "dead_letter", retry = { attempts = 1 },', fault or "") }
+        handlers = HANDLERS:format(('on_error = "%s", retry = { attempts = 1 },'):format(policy or "dead_letter"),
+          fault or "") }
       for i = 1, 10 do rig:append("k" .. i % 3, "spec.Put", { i = i }) end
       rig:run()
       assert.equal(10, #rig:ledger())
@@ -105,6 +106,25 @@ dialect.each(function(database)
       assert.equal(24, #applied())
       assert.equal(6, #rig:undelivered())
     end)
+
+    it("records what comes behind a dead letter of its key, once each", function()
+      start('if event.payload.i == 12 then error "no" end', "dead_letter_key")
+      more(11, 40)
+      local expected, waiting, recorded = {}, {}, {}
+      for i = 11, 40 do table.insert(i % 3 == 0 and waiting or expected, i) end
+      for _, row in ipairs(rig:undelivered()) do recorded[#recorded + 1] = row.position end
+      assert.same(expected, applied())
+      assert.same(waiting, recorded)
+    end)
+
+    it("meets that somebody has settled what was undelivered", function()
+      start 'if event.payload.i == 15 then error "no" end'
+      more(11, 20)
+      rig:query "DELETE FROM CONSUMER_UNDELIVERED_MESSAGES"
+      more(21, 30)
+      assert.equal(19, #applied())
+      assert.same({}, rig:undelivered())
+    end)
   end)
 
   if database.name ~= "postgres" then return end -- where a pipeline can be had
@@ -135,9 +155,11 @@ dialect.each(function(database)
       assert.is_true(pages <= batches + 2, ("%d pages for %d batches"):format(pages, batches))
     end)
 
-    it("has the next page asked for in front of it", function()
+    -- Sixty messages in batches of five: how many transactions are sent in one
+    -- turn with the query for the next page in front, and contain `what`.
+    local function sent_together(handlers, what)
       app = application.new { database = database, config = "partitions = 12, batch = 5", handlers = {
-        ["spec.lua"] = 'local moontide = require "moontide"\n' .. HANDLERS:format("", "") } }
+        ["spec.lua"] = 'local moontide = require "moontide"\n' .. handlers } }
       app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
       local events = {}
       for i = 1, 60 do events[i] = { aggregate_id = "key-" .. i % 7, type = "spec.Put", payload = "{}" } end
@@ -148,9 +170,23 @@ dialect.each(function(database)
       for _, transaction in ipairs(proxied:transactions()) do
         for _, turn in ipairs(transaction.turns) do
           local text = table.concat(turn, "\n")
-          if text:find "^SELECT global_position.*\nBEGIN.*\nCOMMIT$" then together = together + 1 end
+          if text:find("^SELECT global_position.*\nBEGIN.*" .. what .. ".*\nCOMMIT$") then together = together + 1 end
         end
       end
+      return together
+    end
+
+    it("has the next page asked for in front of it", function()
+      local together = sent_together(HANDLERS:format("", ""), "")
+      assert.is_true(together >= 8, ("%d of 12 batches"):format(together))
+    end)
+
+    it("goes without a look also where messages wait behind a dead letter", function()
+      local together = sent_together(HANDLERS:format(
+        'on_error = "dead_letter_key", retry = { attempts = 1 },',
+        'if event.key == "key-1" then error "no" end'),
+        "UPDATE CONSUMER_CHECKPOINTS AS k.*FROM CONSUMERS AS c")
+      assert.equal(9, tonumber(app.db:query("SELECT COUNT(*) AS n FROM CONSUMER_UNDELIVERED_MESSAGES")[1].n))
       assert.is_true(together >= 8, ("%d of 12 batches"):format(together))
     end)
   end)
