@@ -41,6 +41,10 @@ enum status clock_parse(struct text t, int64_t *time_us,
 enum status clock_parse_duration(struct text t, int64_t *us,
                                  struct diag *diag) MUST_CHECK;
 
+/** As clock_parse_duration takes it, in the largest unit that is exact. */
+#define CLOCK_DURATION_SIZE 24
+void clock_format_duration(int64_t us, char out[CLOCK_DURATION_SIZE]);
+
 /** "64MiB", "1GiB", "512KiB", "10MB", "100" (bytes). */
 enum status clock_parse_size(struct text t, int64_t *bytes,
                              struct diag *diag) MUST_CHECK;

@@ -1,6 +1,8 @@
 /* Durations and sizes: a decimal number and a unit, exact or refused. */
 #include "base/clock.h"
 
+#include <stdio.h>
+
 #define FRACTION_MAX 9 /* digits after the point, zeros at the end aside */
 
 struct unit {
@@ -147,4 +149,16 @@ enum status clock_parse_duration(struct text t, int64_t *us, struct diag *diag)
 enum status clock_parse_size(struct text t, int64_t *bytes, struct diag *diag)
 {
     return parse_amount(&size_kind, t, bytes, diag);
+}
+
+void clock_format_duration(int64_t us, char out[CLOCK_DURATION_SIZE])
+{
+    const char *unit = "s";
+    double value = (double)us / (double)CLOCK_SECOND;
+
+    if (us % CLOCK_SECOND != 0 && us % (CLOCK_SECOND / 1000) == 0) {
+        unit = "ms";
+        value *= 1000;
+    }
+    snprintf(out, CLOCK_DURATION_SIZE, "%.15g%s", value, unit);
 }

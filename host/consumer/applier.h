@@ -18,12 +18,16 @@
 
 #include <stdbool.h>
 
+struct undelivered_recorded; /* consumer/undelivered.h */
+
 struct unit {
     const struct message *message;
     struct text key; /* NULL data: applied without a key */
     int partition;   /* of the key: where it is applied */
     int attempt;     /* from 1 */
     size_t origin;   /* the caller's: which row or message it came from */
+    /* its undelivered row, that a page meets; NULL: there is none */
+    const struct undelivered_recorded *recorded;
 };
 
 enum apply_verdict {
@@ -37,9 +41,9 @@ enum apply_verdict {
 typedef void (*applier_key_fn)(void *arg, struct text key);
 
 struct applier_ops {
-    /** Tells the keys of a message. FAILED with *failure when they cannot be
-     * told. */
-    enum status (*keys)(void *self, const struct message *message,
+    /** Tells the keys of a message, at the attempt with this number. FAILED
+     * with *failure when they cannot be told. */
+    enum status (*keys)(void *self, const struct message *message, int attempt,
                         applier_key_fn emit, void *arg,
                         struct failure *failure);
     /** Loads in bulk what the units need. Units are borrowed until end.

@@ -67,11 +67,19 @@ void apply_committed(struct consumer *c)
 /* --- a page ----------------------------------------------------------------
  */
 
+/* What is recorded of the messages of a page: an attempt that somebody else
+ * has counted, before the page came so far. */
+struct recorded {
+    struct undelivered_recorded *rows;
+    size_t count;
+};
+
 struct key_sink {
     struct consumer *consumer;
     const struct message *message;
     const struct poll *poll;
     const struct checkpoint_lock *lock;
+    const struct recorded *recorded;
 };
 
 static bool polled(const struct poll *poll, int partition)
@@ -80,6 +88,38 @@ static bool polled(const struct poll *poll, int partition)
         if (poll->partitions[i] == partition)
             return true;
     return false;
+}
+
+/* The row of a message for a key, NULL: there is none. */
+static const struct undelivered_recorded *
+row_of(const struct recorded *recorded, const struct message *message,
+       struct text key, int partition)
+{
+    struct text asked = key.data != NULL ? key : TEXT_LITERAL("");
+
+    for (size_t i = 0; i < recorded->count; i++) {
+        const struct undelivered_recorded *row = &recorded->rows[i];
+
+        if (row->position == message->position && row->partition == partition &&
+            !row->unresolved && text_equal(row->key, asked))
+            return row;
+    }
+    return NULL;
+}
+
+/* The row of a message without keys, in any of the polled partitions. */
+static const struct undelivered_recorded *
+unresolved_row_of(const struct recorded *recorded,
+                  const struct message *message, const struct poll *poll)
+{
+    for (size_t i = 0; i < recorded->count; i++) {
+        const struct undelivered_recorded *row = &recorded->rows[i];
+
+        if (row->position == message->position && row->unresolved &&
+            polled(poll, row->partition))
+            return row;
+    }
+    return NULL;
 }
 
 static void take_key(void *arg, struct text key)
@@ -98,6 +138,8 @@ static void take_key(void *arg, struct text key)
                           .key = arena_copy(&c->arena, key),
                           .partition = partition,
                           .attempt = 1,
+                          .recorded = row_of(sink->recorded, sink->message, key,
+                                             partition),
                       });
 }
 
@@ -147,21 +189,63 @@ static void page_unresolved(struct consumer *c, const struct message *message,
     }
 }
 
+/* A message that is recorded for want of keys: it ends the page, and the
+ * partitions that were not told of it are told. */
+static void page_recorded(struct consumer *c, const struct message *message,
+                          const struct poll *poll,
+                          const struct recorded *recorded,
+                          const struct undelivered_recorded *row)
+{
+    struct failure failure;
+
+    failure_recorded(&failure, row->reason);
+    for (size_t i = 0; i < poll->npartitions; i++) {
+        struct undelivered_entry entry = {
+            .message = message,
+            .partition = (int)poll->partitions[i],
+            .status = row->status,
+            .failure_count = row->failure_count,
+            .next_retry_at = row->next_retry_at,
+            .unresolved = true,
+        };
+        const struct poll alone = {&poll->partitions[i], 1, 0, 0};
+
+        if (unresolved_row_of(recorded, message, &alone) != NULL)
+            continue;
+        entry.failure = apply_keep_failure(c, &failure);
+        apply_entry_add(c, &entry);
+    }
+}
+
 /* Turns the page into units. *through is where the checkpoints may go. */
 static enum status page_units(struct consumer *c, const struct poll *poll,
                               const struct checkpoint_lock *lock,
-                              int64_t *through, struct diag *diag)
+                              const struct recorded *recorded, int64_t *through,
+                              struct diag *diag)
 {
-    struct key_sink sink = {.consumer = c, .poll = poll, .lock = lock};
+    struct key_sink sink = {
+        .consumer = c,
+        .poll = poll,
+        .lock = lock,
+        .recorded = recorded,
+    };
     struct failure failure;
     enum status status;
 
     *through = c->page.through;
     for (size_t i = 0; i < c->page.count; i++) {
         const struct message *m = &c->page.messages[i];
+        const struct undelivered_recorded *row;
 
         if (lock->skipped && skips_hold(&c->skips, m->position, TEXT_NONE))
             continue;
+        row = unresolved_row_of(recorded, m, poll);
+        if (row != NULL) {
+            page_recorded(c, m, poll, recorded, row);
+            c->met_recorded = true;
+            *through = m->position;
+            return STATUS_OK;
+        }
         if (!c->own_key) {
             if (!lock->skipped || !skips_hold(&c->skips, m->position, m->key))
                 apply_unit_add(c, &(struct unit){
@@ -169,11 +253,13 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
                                       .key = m->key,
                                       .partition = m->partition,
                                       .attempt = 1,
+                                      .recorded = row_of(recorded, m, m->key,
+                                                         m->partition),
                                   });
             continue;
         }
         sink.message = m;
-        status = c->applier.ops->keys(c->applier.self, m, take_key, &sink,
+        status = c->applier.ops->keys(c->applier.self, m, 1, take_key, &sink,
                                       &failure);
         if (status == STATUS_FAILED) {
             page_unresolved(c, m, poll, &failure);
@@ -248,11 +334,14 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
         .fails = page_unit_fails,
         .waits = page_unit_waits,
     };
+    struct recorded recorded = {.count = 0};
     struct page_end end = {0};
     enum status status = STATUS_OK;
 
     c->began = clock_monotonic();
+    apply_tell_slot(c, poll->after);
     c->nunits = c->nentries = c->nskipping = 0;
+    c->met_recorded = false;
     undelivered_keys_clear(&c->newly);
     *repeat = false;
     /* somebody else may have settled them; of more rows than are known only
@@ -263,8 +352,12 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
     if (lock->skipped)
         status = skips_read(env->db, env->catalog, c->row.id, c->source,
                             poll->after, c->page.through, &c->skips, diag);
+    if (status == STATUS_OK && looked != NULL && lock->undelivered)
+        status = undelivered_recorded(
+            env->db, env->catalog, c->row.id, c->source, poll->after,
+            c->page.through, &c->arena, &recorded.rows, &recorded.count, diag);
     if (status == STATUS_OK)
-        status = page_units(c, poll, lock, through, diag);
+        status = page_units(c, poll, lock, &recorded, through, diag);
     if (status == STATUS_OK && looked == NULL)
         status = flight_pass(c, poll, *through, diag);
     end = (struct page_end){c->nunits, c->nentries, c->nskipping};
@@ -316,6 +409,10 @@ static void page_committed(struct consumer *c, const struct poll *poll,
     keep_holds(c);
     apply_entries_told(c);
     apply_committed(c);
+    if (c->met_recorded) { /* what it holds counts from now on */
+        c->held_known = false;
+        consumer_look_now(c);
+    }
 }
 
 /* Nothing of the batch is to be told after its commit, or to be held from then

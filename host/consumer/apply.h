@@ -83,6 +83,10 @@ enum status apply_search_on(struct consumer *consumer,
                             bool single, int *conflicts,
                             const struct diag *diag) MUST_CHECK;
 
+/** Says in the worker's slot that the calls to come are this consumer's, for
+ * messages behind `after` (ATTEMPT_RETRY: for undelivered ones). */
+void apply_tell_slot(const struct consumer *consumer, int64_t after);
+
 /** Adds a unit to the batch. */
 void apply_unit_add(struct consumer *consumer, const struct unit *unit);
 

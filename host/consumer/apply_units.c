@@ -1,6 +1,7 @@
 #include "consumer/apply.h"
 
 #include "base/memory.h"
+#include "consumer/attempt_slot.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -24,6 +25,19 @@ void apply_entry_add(struct consumer *c, const struct undelivered_entry *entry)
                               sizeof(*c->entries));
     }
     c->entries[c->nentries++] = *entry;
+}
+
+void apply_tell_slot(const struct consumer *c, int64_t after)
+{
+    attempt_slot_consumer(c->env->slot, &(struct attempt_consumer){
+                                            .type = c->name.type,
+                                            .name = c->name.name,
+                                            .source = c->source,
+                                            .id = c->row.id,
+                                            .epoch = c->row.epoch,
+                                            .after = after,
+                                            .retry = c->policy.retry,
+                                        });
 }
 
 const struct failure *apply_keep_failure(struct consumer *c,
@@ -242,15 +256,24 @@ static void unit_done(struct consumer *c, const struct apply_run *run,
         run->done(c, run->arg, unit);
 }
 
-/* True when the unit has to wait, and was told so. */
+/* True when the unit has to wait, and was told so; or it waits in its row, and
+ * those behind it wait with it. */
 static bool unit_waits(struct consumer *c, const struct apply_run *run,
                        size_t unit)
 {
+    const struct undelivered_recorded *row = c->units[unit].recorded;
     struct text key = c->units[unit].key;
     enum key_hold hold = undelivered_keys_held(&c->newly, key);
 
     if (hold == KEY_FREE && run->held != NULL)
         hold = undelivered_keys_held(run->held, key);
+    if (row != NULL) {
+        c->met_recorded = true;
+        if (hold == KEY_FREE)
+            undelivered_keys_hold(&c->newly, key,
+                                  undelivered_hold(row->status));
+        return true;
+    }
     if (hold == KEY_FREE)
         return false;
     run->waits(c, run->arg, unit, hold);

@@ -19,6 +19,9 @@
 /** Bytes to map. All zero is a slot that says nothing yet. */
 #define ATTEMPT_SLOT_SIZE 4096
 
+/** In place of where a page begins: retries of undelivered messages. */
+#define ATTEMPT_RETRY INT64_MIN
+
 /* A column of 255 characters, in UTF-8. */
 #define ATTEMPT_TEXT_MAX  1020
 #define ATTEMPT_TYPE_MAX  32

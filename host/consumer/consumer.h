@@ -16,7 +16,8 @@
 #include "topic/high_water_mark.h"
 
 /** What all consumers of a process share; borrowed, one thread. */
-struct flight; /* consumer/flight.h */
+struct attempt_slot; /* consumer/attempt_slot.h */
+struct flight;       /* consumer/flight.h */
 
 struct consumer_env {
     struct db *db;
@@ -27,10 +28,11 @@ struct consumer_env {
     const struct clock *clock;
     const struct log *log;
     int partitions;
-    size_t batch;          /* messages per transaction at most */
-    int64_t time_limit;    /* microseconds a handler call may take */
-    size_t batch_bytes;    /* payload bytes per transaction, about */
-    struct flight *flight; /* of the connection */
+    size_t batch;              /* messages per transaction at most */
+    int64_t time_limit;        /* microseconds a handler call may take */
+    size_t batch_bytes;        /* payload bytes per transaction, about */
+    struct flight *flight;     /* of the connection */
+    struct attempt_slot *slot; /* told whose attempts are made; may be NULL */
 };
 
 /** When undelivered messages are looked at. */
@@ -84,6 +86,7 @@ struct consumer {
     size_t nentries, entries_capacity;
     struct skip *skipping; /* to be skipped from now on */
     size_t nskipping, skipping_capacity;
+    bool met_recorded; /* it came by messages that had rows already */
     struct undelivered_keys held;  /* as committed */
     struct undelivered_keys newly; /* by the batch in hand */
     bool held_known;               /* else `held` must be read again */

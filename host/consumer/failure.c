@@ -23,3 +23,9 @@ void failure_set(struct failure *failure, bool permanent, const char *class,
                                  FAILURE_REASON_CHARS);
     failure->reason[cut] = '\0';
 }
+
+void failure_recorded(struct failure *failure, struct text reason)
+{
+    failure->permanent = failure->waits = false;
+    text_clean(reason, failure->reason, sizeof(failure->reason));
+}

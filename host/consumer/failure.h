@@ -6,6 +6,7 @@
 #define HOST_CONSUMER_FAILURE_H
 
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 
@@ -21,8 +22,11 @@ struct failure {
 };
 
 /** Fills `failure`. `class` is one word of: error, timeout, memory, sql,
- * unique, state, key, decode, revision, limit. */
+ * unique, state, key, decode, revision, limit, crash. */
 void failure_set(struct failure *failure, bool permanent, const char *class,
                  const char *format, ...) PRINTF_LIKE(4, 5);
+
+/** The failure that was recorded with this reason. */
+void failure_recorded(struct failure *failure, struct text reason);
 
 #endif

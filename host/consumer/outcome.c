@@ -13,6 +13,14 @@ static uint64_t jitter_of(const struct message *message, int failures)
            UINT64_C(0x9E3779B97F4A7C15);
 }
 
+int64_t outcome_retry_at(const struct retry_policy *retry,
+                         const struct message *message, int failures,
+                         int64_t now_us)
+{
+    return now_us +
+           retry_policy_delay(retry, failures, jitter_of(message, failures));
+}
+
 static enum error_policy decide(struct consumer *c, const struct unit *unit,
                                 int failures, const struct failure *failure)
 {
@@ -28,22 +36,6 @@ static enum error_policy decide(struct consumer *c, const struct unit *unit,
     apply_log_failure(c, unit->message, LOG_ERROR, &refused,
                       "its on_error does not say what to do, which means halt");
     return ON_ERROR_HALT;
-}
-
-/* A message without known keys holds its partition, not a key. */
-static enum key_hold hold_of(enum undelivered_status status)
-{
-    switch (status) {
-    case UNDELIVERED_DEAD_LETTER:
-        return KEY_FREE;
-    case UNDELIVERED_DEAD_LETTER_KEY:
-        return KEY_DEAD;
-    case UNDELIVERED_FAILED:
-    case UNDELIVERED_WAITING:
-    case UNDELIVERED_HALTED:
-        break;
-    }
-    return KEY_WAITS;
 }
 
 struct outcome outcome_of(struct consumer *c, const struct unit *unit,
@@ -72,10 +64,8 @@ struct outcome outcome_of(struct consumer *c, const struct unit *unit,
     if (failure->waits ||
         (!failure->permanent && retry_policy_allows(retry, failures))) {
         outcome.entry.status = UNDELIVERED_FAILED;
-        outcome.entry.next_retry_at = clock_now(c->env->clock) +
-                                      retry_policy_delay(
-                                          retry, failures,
-                                          jitter_of(unit->message, failures));
+        outcome.entry.next_retry_at = outcome_retry_at(
+            retry, unit->message, failures, clock_now(c->env->clock));
     } else {
         enum error_policy policy = decide(c, unit, failures, failure);
 
@@ -84,6 +74,6 @@ struct outcome outcome_of(struct consumer *c, const struct unit *unit,
             return outcome;
         outcome.entry.status = statuses[policy];
     }
-    outcome.hold = hold_of(outcome.entry.status);
+    outcome.hold = undelivered_hold(outcome.entry.status);
     return outcome;
 }

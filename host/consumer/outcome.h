@@ -14,6 +14,11 @@ struct outcome {
     enum key_hold hold;             /* for the later messages of its key */
 };
 
+/** When a message that has failed so often is tried again. */
+int64_t outcome_retry_at(const struct retry_policy *retry,
+                         const struct message *message, int failures,
+                         int64_t now_us);
+
 /**
  * The outcome of a unit that has failed `failures` times now. The failure is
  * copied into the memory of the batch. `unresolved` says that its keys are not

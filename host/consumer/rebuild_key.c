@@ -41,8 +41,8 @@ static enum status key_units(struct consumer *c, struct text key, int partition,
             take_key(&search, search.message->key);
             continue;
         }
-        status = c->applier.ops->keys(c->applier.self, search.message, take_key,
-                                      &search, failure);
+        status = c->applier.ops->keys(c->applier.self, search.message, 1,
+                                      take_key, &search, failure);
         if (status == STATUS_FAILED)
             return diag_set(diag, STATUS_FAILED,
                             "the keys of the message at position %lld cannot "

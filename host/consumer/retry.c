@@ -2,11 +2,14 @@
 
 #include "base/hash.h"
 #include "consumer/apply.h"
+#include "consumer/attempt_slot.h"
 #include "consumer/outcome.h"
+
+#include <limits.h>
 
 /* A row under retry, and what became of its units. A row whose keys were not
  * known has a unit for each key that can be told now. */
-struct attempt {
+struct retry {
     const struct undelivered_row *row;
     size_t units;
     size_t done;
@@ -17,25 +20,31 @@ struct attempt {
 
 struct batch {
     struct undelivered_row *rows;
-    struct attempt *attempts;
+    struct retry *attempts;
     size_t count;
     bool whole; /* these are all rows that are due */
 };
 
 struct key_sink {
     struct consumer *consumer;
-    struct attempt *attempt;
+    struct retry *attempt;
     size_t origin;
 };
 
-static void add_unit(struct consumer *c, struct attempt *attempt, size_t origin,
+/* The number of the attempt that a row is at. */
+static int attempt_of(const struct undelivered_row *row)
+{
+    return row->failure_count < INT_MAX ? row->failure_count + 1 : INT_MAX;
+}
+
+static void add_unit(struct consumer *c, struct retry *attempt, size_t origin,
                      struct text key)
 {
     apply_unit_add(c, &(struct unit){
                           .message = &attempt->row->message,
                           .key = key,
                           .partition = attempt->row->partition,
-                          .attempt = attempt->row->failure_count + 1,
+                          .attempt = attempt_of(attempt->row),
                           .origin = origin,
                       });
     attempt->units++;
@@ -59,21 +68,20 @@ static void unit_done(struct consumer *c, void *arg, size_t unit)
     batch->attempts[c->units[unit].origin].done++;
 }
 
-/* The row as a whole has failed once more. */
-static enum key_hold row_fails(struct consumer *c, struct attempt *attempt,
-                               const struct failure *failure)
+/* The row as a whole has failed so many times now. */
+static enum key_hold row_fails(struct consumer *c, struct retry *attempt,
+                               int failures, const struct failure *failure)
 {
     const struct undelivered_row *row = attempt->row;
     const struct unit unit = {
         .message = &row->message,
         .key = row->key,
         .partition = row->partition,
-        .attempt = row->failure_count + 1,
+        .attempt = failures,
     };
 
     attempt->failed = true;
-    attempt->outcome = outcome_of(c, &unit, unit.attempt, row->unresolved,
-                                  failure);
+    attempt->outcome = outcome_of(c, &unit, failures, row->unresolved, failure);
     if (attempt->outcome.skip)
         apply_skip_add(c, &unit, row->unresolved,
                        attempt->outcome.entry.failure);
@@ -82,7 +90,7 @@ static enum key_hold row_fails(struct consumer *c, struct attempt *attempt,
 
 /* Takes one key out of a row whose keys can be told now. The row itself must
  * go with that: another attempt would apply its other keys once more. */
-static enum key_hold key_fails(struct consumer *c, struct attempt *attempt,
+static enum key_hold key_fails(struct consumer *c, struct retry *attempt,
                                size_t unit, const struct failure *failure)
 {
     const struct unit *u = &c->units[unit];
@@ -101,10 +109,11 @@ static enum key_hold unit_fails(struct consumer *c, void *arg, size_t unit,
                                 const struct failure *failure)
 {
     struct batch *batch = arg;
-    struct attempt *attempt = &batch->attempts[c->units[unit].origin];
+    struct retry *attempt = &batch->attempts[c->units[unit].origin];
 
-    return attempt->row->unresolved ? key_fails(c, attempt, unit, failure)
-                                    : row_fails(c, attempt, failure);
+    return attempt->row->unresolved
+               ? key_fails(c, attempt, unit, failure)
+               : row_fails(c, attempt, attempt_of(attempt->row), failure);
 }
 
 static void unit_waits(struct consumer *c, void *arg, size_t unit,
@@ -112,7 +121,7 @@ static void unit_waits(struct consumer *c, void *arg, size_t unit,
 {
     const struct unit *u = &c->units[unit];
     struct batch *batch = arg;
-    struct attempt *attempt = &batch->attempts[u->origin];
+    struct retry *attempt = &batch->attempts[u->origin];
 
     if (!attempt->row->unresolved)
         return; /* its row stays as it is */
@@ -131,22 +140,43 @@ static bool is_behind(const struct consumer *c, struct text key)
     return false;
 }
 
+/* The attempt that spent the budget was counted by somebody else: the worker
+ * that made it has died. What that means was left to be decided. */
+static bool is_spent(const struct consumer *c,
+                     const struct undelivered_row *row)
+{
+    return row->reason.data != NULL &&
+           !retry_policy_allows(&c->policy.retry, row->failure_count);
+}
+
+/* A row that cannot be tried, or must not be tried again. */
+static enum key_hold row_is_not_tried(struct consumer *c, struct retry *attempt)
+{
+    const struct undelivered_row *row = attempt->row;
+    struct failure recorded;
+
+    if (!is_spent(c, row))
+        return row_fails(c, attempt, attempt_of(row), row->damage);
+    failure_recorded(&recorded, row->reason);
+    return row_fails(c, attempt, row->failure_count, &recorded);
+}
+
 /* Turns rows into units; a row without a copy has none and is done. */
 static enum status rows_to_units(struct consumer *c, struct batch *batch,
                                  struct diag *diag)
 {
     c->nunits = c->nentries = c->nskipping = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        struct attempt *attempt = &batch->attempts[i];
+        struct retry *attempt = &batch->attempts[i];
         const struct undelivered_row *row = &batch->rows[i];
         struct key_sink sink = {c, attempt, i};
         struct failure failure;
         enum status status;
 
-        *attempt = (struct attempt){.row = row};
+        *attempt = (struct retry){.row = row};
         if (!row->has_copy)
             continue;
-        if (row->damage != NULL) {
+        if (row->damage != NULL || is_spent(c, row)) {
             enum key_hold hold;
 
             if (is_behind(c, row->key)) { /* the batch ends before it */
@@ -154,7 +184,7 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
                 batch->whole = false;
                 break;
             }
-            hold = row_fails(c, attempt, row->damage);
+            hold = row_is_not_tried(c, attempt);
             if (hold != KEY_FREE)
                 undelivered_keys_hold(&c->newly, row->key, hold);
             continue;
@@ -163,10 +193,11 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
             add_unit(c, attempt, i, row->key);
             continue;
         }
-        status = c->applier.ops->keys(c->applier.self, &row->message, take_key,
-                                      &sink, &failure);
+        status = c->applier.ops->keys(c->applier.self, &row->message,
+                                      attempt_of(row), take_key, &sink,
+                                      &failure);
         if (status == STATUS_FAILED)
-            (void)row_fails(c, attempt, &failure);
+            (void)row_fails(c, attempt, attempt_of(row), &failure);
         else if (status != STATUS_OK)
             return diag_set(diag, status, "%s", failure.reason);
         if (apply_is_long(c)) { /* the rows behind it stay due */
@@ -192,7 +223,7 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
     enum status status;
 
     for (size_t i = 0; i < batch->count; i++) {
-        const struct attempt *a = &batch->attempts[i];
+        const struct retry *a = &batch->attempts[i];
 
         if (a->failed && !a->outcome.skip) {
             failed[nfailed++] = (struct undelivered_failed){a->row->id,
@@ -236,6 +267,7 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
 
     *repeat = false;
     c->began = clock_monotonic();
+    apply_tell_slot(c, ATTEMPT_RETRY);
     batch->count = 0;
     c->retries.any = lock->undelivered;
     c->retries.next_at = INT64_MAX;
@@ -266,7 +298,7 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
 
 /* A message whose keys were not known has a row in each partition. They come
  * one after the other, and it counts once. */
-static void count_applied(struct consumer *c, const struct attempt *a)
+static void count_applied(struct consumer *c, const struct retry *a)
 {
     int64_t position = a->row->message.position;
 
@@ -306,7 +338,7 @@ static void batch_committed(struct consumer *c, const struct batch *batch)
     if (batch->count > 0)
         c->retries.next_at = 0; /* there may be more of them */
     for (size_t i = 0; i < batch->count; i++) {
-        const struct attempt *a = &batch->attempts[i];
+        const struct retry *a = &batch->attempts[i];
 
         count_applied(c, a);
         /* without keys it lies in every partition: told once */

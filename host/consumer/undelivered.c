@@ -322,30 +322,51 @@ static int failures_take(int64_t stored)
 {
     if (stored < 0)
         return 0;
-    return stored < INT_MAX ? (int)stored : INT_MAX - 1;
+    return stored < INT_MAX ? (int)stored : INT_MAX;
 }
 
-static enum status row_take(struct db_rows *rows, struct arena *arena,
-                            struct undelivered_row *row, struct diag *diag)
+static struct text text_take(struct db_rows *rows, int column,
+                             struct arena *arena)
+{
+    return db_is_null(rows, column)
+               ? TEXT_NONE
+               : arena_copy(arena, db_get_text(rows, column));
+}
+
+/* Columns 0 and 4 of either kind of row. */
+static enum status head_take(struct db_rows *rows, char *id_out,
+                             enum undelivered_status *status, struct diag *diag)
 {
     struct text id = db_get_text(rows, 0);
-    struct text copy = db_is_null(rows, 7) ? TEXT_NONE : db_get_text(rows, 7);
 
-    *row = (struct undelivered_row){.has_copy = copy.len > 0};
     if (id.len != UUID_TEXT_LEN)
         return diag_set(diag, STATUS_PERMANENT,
                         "an undelivered message's id '" TEXT_FORMAT
                         "' is no UUID",
                         TEXT_ARGS(id));
-    memcpy(row->id, id.data, UUID_TEXT_LEN);
+    memcpy(id_out, id.data, UUID_TEXT_LEN);
+    id_out[UUID_TEXT_LEN] = '\0';
+    if (!status_parse(db_get_text(rows, 4), status))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "undelivered message %s has an unknown status", id_out);
+    return STATUS_OK;
+}
+
+static enum status row_take(struct db_rows *rows, struct arena *arena,
+                            struct undelivered_row *row, struct diag *diag)
+{
+    struct text copy = db_is_null(rows, 7) ? TEXT_NONE : db_get_text(rows, 7);
+    enum status status;
+
+    *row = (struct undelivered_row){.has_copy = copy.len > 0};
+    status = head_take(rows, row->id, &row->status, diag);
+    if (status != STATUS_OK)
+        return status;
     row->partition = (int)db_get_int64(rows, 2);
     row->key = arena_copy(arena, db_get_text(rows, 3));
-    if (!status_parse(db_get_text(rows, 4), &row->status))
-        return diag_set(diag, STATUS_PERMANENT,
-                        "undelivered message %s has an unknown status",
-                        row->id);
     row->failure_count = failures_take(db_get_int64(rows, 5));
     row->unresolved = db_get_bool(rows, 6);
+    row->reason = text_take(rows, 8, arena);
     if (row->has_copy)
         copy_take(copy, arena, row);
     row->message.position = db_get_int64(rows, 1);
@@ -387,6 +408,76 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
     db_rows_close(rows);
     *whole = *count < limit && bytes < byte_limit;
     return status;
+}
+
+static enum status recorded_take(struct db_rows *rows, struct arena *arena,
+                                 struct undelivered_recorded *row,
+                                 struct diag *diag)
+{
+    *row = (struct undelivered_recorded){
+        .position = db_get_int64(rows, 1),
+        .partition = (int)db_get_int64(rows, 2),
+        .key = arena_copy(arena, db_get_text(rows, 3)),
+        .failure_count = failures_take(db_get_int64(rows, 5)),
+        .unresolved = db_get_bool(rows, 6),
+        .reason = text_take(rows, 7, arena),
+        .next_retry_at = db_is_null(rows, 8) ? 0 : db_get_timestamp(rows, 8),
+    };
+    return head_take(rows, row->id, &row->status, diag);
+}
+
+enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
+                                 const char *consumer_id, const char *source,
+                                 int64_t after, int64_t upto,
+                                 struct arena *arena,
+                                 struct undelivered_recorded **rows_out,
+                                 size_t *count, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integer(after), db_integer(upto)};
+    size_t capacity = 8;
+    struct undelivered_recorded *list = arena_alloc(arena,
+                                                    capacity * sizeof(*list));
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    *count = 0;
+    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_RECORDED),
+                      params, 4, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        if (*count == capacity) {
+            const struct undelivered_recorded *full = list;
+
+            list = arena_alloc(arena, 2 * capacity * sizeof(*list));
+            memcpy(list, full, capacity * sizeof(*list));
+            capacity *= 2;
+        }
+        status = recorded_take(rows, arena, &list[*count], diag);
+        if (status != STATUS_OK)
+            break;
+        (*count)++;
+    }
+    db_rows_close(rows);
+    *rows_out = list;
+    return status;
+}
+
+enum key_hold undelivered_hold(enum undelivered_status status)
+{
+    switch (status) {
+    case UNDELIVERED_DEAD_LETTER:
+        return KEY_FREE;
+    case UNDELIVERED_DEAD_LETTER_KEY:
+        return KEY_DEAD;
+    case UNDELIVERED_FAILED:
+    case UNDELIVERED_WAITING:
+    case UNDELIVERED_HALTED:
+        break;
+    }
+    return KEY_WAITS;
 }
 
 enum status undelivered_next(struct db *db, const struct catalog *catalog,

@@ -47,6 +47,7 @@ struct undelivered_row {
     int partition;
     enum undelivered_status status;
     int failure_count;
+    struct text reason; /* of its last failure; NULL data: it never failed */
     bool unresolved;
 };
 
@@ -78,6 +79,32 @@ enum key_hold undelivered_keys_held(const struct undelivered_keys *keys,
                                     struct text key);
 void undelivered_keys_clear(struct undelivered_keys *keys);
 void undelivered_keys_free(struct undelivered_keys *keys);
+
+/** A row of a message that a page may meet although it is recorded: an attempt
+ * of it was counted before its partition had come so far. Slices live in the
+ * arena given. */
+struct undelivered_recorded {
+    char id[UUID_TEXT_LEN + 1];
+    int64_t position;
+    int partition;
+    struct text key;
+    enum undelivered_status status;
+    int failure_count;
+    struct text reason;    /* NULL data: it never failed */
+    int64_t next_retry_at; /* 0: none */
+    bool unresolved;
+};
+
+/** Reads the rows of messages in (after, upto], in position order. */
+enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
+                                 const char *consumer_id, const char *source,
+                                 int64_t after, int64_t upto,
+                                 struct arena *arena,
+                                 struct undelivered_recorded **rows,
+                                 size_t *count, struct diag *diag) MUST_CHECK;
+
+/** What a row with this status does to its key. */
+enum key_hold undelivered_hold(enum undelivered_status status);
 
 /** Queues the insert of the rows. `arena` holds them until they are sent. */
 enum status undelivered_record(struct db *db, const struct names *names,

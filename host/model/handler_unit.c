@@ -2,14 +2,14 @@
 
 enum status handler_unit_keys(const struct handler *handler,
                               const struct declaration *declaration,
-                              const struct message *message,
+                              const struct message *message, int attempt,
                               applier_key_fn emit, void *arg,
                               struct failure *failure)
 {
     const struct handler_call call = {
         .declaration = declaration,
         .message = message,
-        .attempt = 1,
+        .attempt = attempt,
     };
 
     return handler->ops->keys(handler->code, &call, emit, arg, failure);

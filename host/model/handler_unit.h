@@ -11,7 +11,7 @@
 /** As applier_ops.keys. */
 enum status handler_unit_keys(const struct handler *handler,
                               const struct declaration *declaration,
-                              const struct message *message,
+                              const struct message *message, int attempt,
                               applier_key_fn emit, void *arg,
                               struct failure *failure) MUST_CHECK;
 

@@ -341,13 +341,13 @@ static enum status projection_finish(void *self, struct db *db,
  * ------------------------------------------------------------------ */
 
 static enum status projection_keys(void *self, const struct message *message,
-                                   applier_key_fn emit, void *arg,
+                                   int attempt, applier_key_fn emit, void *arg,
                                    struct failure *failure)
 {
     struct projection *p = self;
 
-    return handler_unit_keys(&p->handler, p->declaration, message, emit, arg,
-                             failure);
+    return handler_unit_keys(&p->handler, p->declaration, message, attempt,
+                             emit, arg, failure);
 }
 
 static enum status projection_on_error(void *self, const struct unit *unit,

@@ -123,13 +123,13 @@ static enum status sql_projection_reset(void *self, struct db *db,
 
 static enum status sql_projection_keys(void *self,
                                        const struct message *message,
-                                       applier_key_fn emit, void *arg,
-                                       struct failure *failure)
+                                       int attempt, applier_key_fn emit,
+                                       void *arg, struct failure *failure)
 {
     struct sql_projection *p = self;
 
-    return handler_unit_keys(&p->handler, p->declaration, message, emit, arg,
-                             failure);
+    return handler_unit_keys(&p->handler, p->declaration, message, attempt,
+                             emit, arg, failure);
 }
 
 static enum status sql_projection_on_error(void *self, const struct unit *unit,

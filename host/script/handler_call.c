@@ -433,6 +433,7 @@ static int prepare(lua_State *L)
     code->slots = luaL_ref(L, LUA_REGISTRYINDEX);
     event_register(code, L);
     ctx_register(code, L);
+    handler_run_note_wheres(code, L);
     return 0;
 }
 
@@ -462,6 +463,7 @@ enum status handler_call_open(const struct handler_call_options *options,
     made->log = options->log;
     made->contexts = mem_alloc(count * sizeof(*made->contexts) + 1);
     made->types = mem_alloc(count * sizeof(*made->types) + 1);
+    made->wheres = mem_alloc(count * sizeof(*made->wheres) + 1);
     index_types(made);
     if (lua_call_run(made->state, prepare, made, &failure) != LUA_CALL_OK) {
         handler_call_close(made);
@@ -486,10 +488,17 @@ void handler_call_close(struct handler_code *code)
     }
     mem_free(code->asked);
     mem_free(code->types);
+    mem_free((void *)code->wheres);
+    arena_free(&code->arena);
     mem_free(code->contexts);
     buffer_free(&code->scratch);
     sql_text_free(&code->texts);
     mem_free(code);
+}
+
+void handler_call_watch(struct handler_code *code, struct attempt_slot *slot)
+{
+    code->slot = slot;
 }
 
 void handler_call_fail_next(struct handler_code *code, const char *consumer,

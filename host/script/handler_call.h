@@ -8,6 +8,7 @@
 #include "model/handler.h"
 #include "script/declare.h"
 
+struct attempt_slot; /* consumer/attempt_slot.h */
 struct handler_code; /* script/handler_call.c: the `code` of handler_call_ops */
 
 struct handler_call_options {
@@ -25,6 +26,9 @@ enum status handler_call_open(const struct handler_call_options *options,
 void handler_call_close(struct handler_code *code);
 
 extern const struct handler_ops handler_call_ops;
+
+/** Every call from now on is told to the slot (borrowed), NULL: to none. */
+void handler_call_watch(struct handler_code *code, struct attempt_slot *slot);
 
 /** script_fail_next. */
 void handler_call_fail_next(struct handler_code *code, const char *consumer,

@@ -6,6 +6,7 @@
 #ifndef HOST_SCRIPT_HANDLER_CODE_H
 #define HOST_SCRIPT_HANDLER_CODE_H
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/map.h"
 #include "model/handler.h"
@@ -34,6 +35,11 @@ struct handler_code {
     int *contexts;     /* ctx of each declaration */
     int slots;         /* states of the batch by slot + 1 */
     struct map *types; /* of each declaration: type -> handler */
+    /* "file:line" of each declaration's functions: handlers by type, then one
+     * for each enum handler_entry */
+    const char ***wheres;
+    struct arena arena;        /* of these */
+    struct attempt_slot *slot; /* told of each call; may be NULL */
 
     /* the call that runs; NULL in between */
     const struct handler_call *call;

@@ -1,5 +1,6 @@
 #include "script/handler_run.h"
 
+#include "consumer/attempt_slot.h"
 #include "script/lua_call.h"
 
 #include <assert.h>
@@ -61,30 +62,80 @@ const struct declare_code *handler_run_code(const struct handler_job *job)
     return &job->code->set->code[job->call->declaration->index];
 }
 
-/* Registry reference of the function an entry is about. */
-static int subject_of(const struct handler_job *job, enum handler_entry entry)
+/* Whether an entry is about the handler of the message's type, and not about
+ * a function of the declaration's own. */
+static bool is_by_type(enum handler_entry entry)
 {
-    const struct declaration *d = job->call->declaration;
-    int64_t at;
+    return entry == ENTRY_DECODE || entry == ENTRY_APPLY_STATE ||
+           entry == ENTRY_APPLY || entry == ENTRY_ENCODE;
+}
 
-    if (entry == ENTRY_KEYS)
-        return handler_run_code(job)->key;
-    if (entry == ENTRY_INITIAL)
-        return handler_run_code(job)->initial;
-    if (entry == ENTRY_RESET)
-        return handler_run_code(job)->reset;
-    if (entry == ENTRY_ON_ERROR)
-        return handler_run_code(job)->on_error;
-    at = map_get(&job->code->types[d->index], job->type);
-    return at == MAP_ABSENT ? LUA_NOREF : handler_run_code(job)->handlers[at];
+static int own_function(const struct declare_code *functions,
+                        enum handler_entry entry)
+{
+    switch (entry) {
+    case ENTRY_KEYS:
+        return functions->key;
+    case ENTRY_INITIAL:
+        return functions->initial;
+    case ENTRY_RESET:
+        return functions->reset;
+    case ENTRY_ON_ERROR:
+        return functions->on_error;
+    default:
+        return LUA_NOREF;
+    }
+}
+
+static const char *note_where(struct handler_code *code, lua_State *L,
+                              const struct declaration *d, int function)
+{
+    char where[LIMITS_TEXT_SIZE];
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, function);
+    if (lua_isfunction(L, -1))
+        handler_run_where(L, lua_gettop(L), where, sizeof(where));
+    else
+        snprintf(where, sizeof(where), "%s:%d", d->file, d->line);
+    lua_pop(L, 1);
+    return arena_string(&code->arena, text_of(where));
+}
+
+void handler_run_note_wheres(struct handler_code *code, lua_State *L)
+{
+    for (size_t i = 0; i < code->set->count; i++) {
+        const struct declaration *d = &code->set->items[i];
+        const struct declare_code *functions = &code->set->code[i];
+        const char **wheres = arena_alloc(
+            &code->arena, (d->ntypes + ENTRY_COUNT) * sizeof(*wheres));
+
+        for (size_t t = 0; t < d->ntypes; t++)
+            wheres[t] = note_where(code, L, d, functions->handlers[t]);
+        for (int e = 0; e < ENTRY_COUNT; e++)
+            wheres[d->ntypes + (size_t)e] = note_where(
+                code, L, d, own_function(functions, (enum handler_entry)e));
+        code->wheres[i] = wheres;
+    }
+}
+
+/* Where the function begins that an entry is about. */
+static const char *where_of(const struct handler_job *job,
+                            enum handler_entry entry)
+{
+    const struct handler_code *code = job->code;
+    const struct declaration *d = job->call->declaration;
+    int64_t at = MAP_ABSENT;
+
+    if (is_by_type(entry))
+        at = map_get(&code->types[d->index], job->type);
+    return code->wheres[d->index][at == MAP_ABSENT ? d->ntypes + (size_t)entry
+                                                   : (size_t)at];
 }
 
 /* A reason that names no line gets the one where its function begins. */
 static void add_where(const struct handler_job *job, enum handler_entry entry)
 {
-    lua_State *L = job->code->L;
-    const struct declaration *d = job->call->declaration;
-    char where[LIMITS_TEXT_SIZE], class[32];
+    char class[32];
     const char *text = strstr(job->failure->reason, ": ");
     size_t len = text != NULL ? (size_t)(text - job->failure->reason) : 0;
 
@@ -92,14 +143,8 @@ static void add_where(const struct handler_job *job, enum handler_entry entry)
         return;
     memcpy(class, job->failure->reason, len);
     class[len] = '\0';
-    lua_rawgeti(L, LUA_REGISTRYINDEX, subject_of(job, entry));
-    if (lua_isfunction(L, -1))
-        handler_run_where(L, lua_gettop(L), where, sizeof(where));
-    else
-        snprintf(where, sizeof(where), "%s:%d", d->file, d->line);
-    lua_pop(L, 1);
-    failure_set(job->failure, job->failure->permanent, class, "%s: %s", where,
-                text + 2);
+    failure_set(job->failure, job->failure->permanent, class, "%s: %s",
+                where_of(job, entry), text + 2);
 }
 
 /* The same message gives the same numbers, whenever it is applied. */
@@ -145,6 +190,37 @@ static enum status judge(struct handler_code *code, enum handler_entry entry,
     return STATUS_FAILED;
 }
 
+static enum attempt_kind kind_of(enum handler_entry entry)
+{
+    switch (entry) {
+    case ENTRY_KEYS:
+        return ATTEMPT_KEY;
+    case ENTRY_ON_ERROR:
+        return ATTEMPT_ON_ERROR;
+    case ENTRY_RESET:
+        return ATTEMPT_RESET;
+    default:
+        return ATTEMPT_HANDLER;
+    }
+}
+
+/* Says whose attempt it is, should this be the last that is heard of us. */
+static void tell_slot(const struct handler_job *job, enum handler_entry entry)
+{
+    const struct handler_call *call = job->call;
+
+    attempt_slot_start(
+        job->code->slot,
+        &(struct attempt_call){
+            .kind = kind_of(entry),
+            .message = call->message,
+            .key = call->key,
+            .partition = call->partition,
+            .attempt = entry == ENTRY_ON_ERROR ? job->failures : call->attempt,
+            .where = where_of(job, entry),
+        });
+}
+
 /* Runs one of the entry functions on the job. */
 enum status handler_run(struct handler_code *code, enum handler_entry entry,
                         struct handler_job *job, struct diag *diag)
@@ -164,7 +240,10 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
     script_state_seed(code->state, seed_of(job->call->message));
     lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);
     lua_pushlightuserdata(code->L, job);
+    if (code->slot != NULL)
+        tell_slot(job, entry);
     outcome = lua_call_protected(code->L, 1, 0, &failure);
+    attempt_slot_end(code->slot);
     code->call = NULL;
     if (code->rows != NULL)
         handler_code_close_rows(code);

@@ -61,4 +61,8 @@ const struct declare_code *handler_run_code(const struct handler_job *job);
 /** "handlers/x.lua:12", where the function at the stack's index begins. */
 void handler_run_where(lua_State *L, int index, char *out, size_t size);
 
+/** Takes down where every function of the declarations begins; raises when
+ * there is no memory. */
+void handler_run_note_wheres(struct handler_code *code, lua_State *L);
+
 #endif

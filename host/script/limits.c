@@ -233,19 +233,11 @@ void limits_spent(lua_State *L)
 
 void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])
 {
-    long long us = limits->time_us;
-    long long value = us;
-    const char *unit = "us";
+    char limit[CLOCK_DURATION_SIZE];
 
-    if (us % 1000000 == 0) {
-        value = us / 1000000;
-        unit = "s";
-    } else if (us % 1000 == 0) {
-        value = us / 1000;
-        unit = "ms";
-    }
+    clock_format_duration(limits->time_us, limit);
     (void)snprintf(out, LIMITS_TEXT_SIZE,
-                   "handler ran longer than limits.time = %lld%s", value, unit);
+                   "handler ran longer than limits.time = %s", limit);
 }
 
 void limits_memory_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])

@@ -356,6 +356,11 @@ struct handler script_handler(struct script *script)
     return (struct handler){.ops = &handler_call_ops, .code = script->code};
 }
 
+void script_watch(struct script *script, struct attempt_slot *slot)
+{
+    handler_call_watch(script->code, slot);
+}
+
 void script_fail_next(struct script *script, const char *consumer,
                       const char *type, int times)
 {

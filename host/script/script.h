@@ -15,7 +15,8 @@
 #include "script/source_set.h"
 #include "topic/append.h"
 
-struct script; /* script/script.c */
+struct attempt_slot; /* consumer/attempt_slot.h */
+struct script;       /* script/script.c */
 
 struct script_limits {
     int64_t time_us; /* per handler call */
@@ -79,6 +80,10 @@ const struct event_types *script_event_types(const struct script *script);
 
 /** User code for the models. */
 struct handler script_handler(struct script *script);
+
+/** Says in the slot which call of user code is under way, from now on.
+ * Borrowed; NULL: nowhere. */
+void script_watch(struct script *script, struct attempt_slot *slot);
 
 /** Makes the next `times` calls of the handler fail with "failure asked for
  * by the test". Testing kit only. */

@@ -1,5 +1,9 @@
--- When the next message is tried again, NULL when none is to be.
+-- When the next message is tried again, NULL when none is to be. One that its
+-- partition has not come to yet is not.
 -- ?1 consumer id  ?2 source
-SELECT MIN(next_retry_at)
-  FROM ${consumer_undelivered_messages_table}
- WHERE consumer_id = ?1 AND source_name = ?2 AND status = 'FAILED'
+SELECT MIN(u.next_retry_at)
+  FROM ${consumer_undelivered_messages_table} u
+  JOIN ${consumer_checkpoints_table} k
+    ON k.consumer_id = u.consumer_id AND k.source_name = u.source_name
+   AND k.partition_no = u.partition_no AND k.position >= u.message_position
+ WHERE u.consumer_id = ?1 AND u.source_name = ?2 AND u.status = 'FAILED'
