@@ -1,9 +1,11 @@
 #include "run/duties.h"
+#include "run/declared_consumer.h"
 
 #include "base/memory.h"
 #include "partition/instance.h"
 #include "run/application.h"
 #include "run/backoff.h"
+#include "run/declared_consumer.h"
 #include "run/mark_watch.h"
 #include "run/wake.h"
 #include "topic/notify.h"
@@ -209,20 +211,48 @@ static enum status look_at_mark(struct duties *duties, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status bury(struct duties *duties, const struct dead_worker *dead,
-                        struct diag *diag)
-{
-    const char *id = dead->instance;
-
-    return instance_end(duties->app.db, duties->app.catalog, &id, 1, diag);
-}
-
 /* What cannot be done for a reason that does not pass must not keep the others
  * from it: the lease lapses by itself. */
 static bool passes(enum status status)
 {
     return status == STATUS_CONFLICT || status == STATUS_LOST ||
            status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
+}
+
+/* First: as long as the dead one's leases are its own nobody else makes the
+ * attempt again. */
+static enum status count_attempt(struct duties *duties,
+                                 const struct dead_worker *dead,
+                                 struct diag *diag)
+{
+    const struct consumer_env env = declared_consumer_env(&duties->app);
+    bool charged;
+    enum status status;
+
+    if (!dead->charged)
+        return STATUS_OK;
+    status = charge_attempt(&env, dead->instance, &dead->attempt, &dead->end,
+                            &charged, diag);
+    if (status == STATUS_OK || passes(status))
+        return status;
+    log_write(&duties->app.log, LOG_ERROR,
+              &(struct log_about){.consumer = dead->attempt.name,
+                                  .topic = dead->attempt.source,
+                                  .position = dead->attempt.position},
+              "the attempt of worker %d could not be counted: %s", dead->number,
+              diag->message);
+    return STATUS_OK;
+}
+
+static enum status bury(struct duties *duties, const struct dead_worker *dead,
+                        struct diag *diag)
+{
+    const char *id = dead->instance;
+    enum status status = count_attempt(duties, dead, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    return instance_end(duties->app.db, duties->app.catalog, &id, 1, diag);
 }
 
 static enum status bury_all(struct duties *duties, struct diag *diag)

@@ -136,6 +136,8 @@ enum status host_open(struct application *app,
         host->options = *options;
     host->env = declared_consumer_env(app);
     host->env.flight = &host->flight;
+    host->env.slot = host->options.slot;
+    script_watch(app->script, host->options.slot);
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
     host->watch.detector.may_repair = app->settings->schema_create;
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
