@@ -343,7 +343,7 @@ static void wait_until(struct duties *duties, int64_t until)
     if (duties->hearing == NULL)
         (void)poll(&asked, 1, left > 0 ? (int)(left / 1000) + 1 : 0);
     else if (wake_wait(duties->hearing, duties->asked, left)) {
-        duties->mark_wait = duties->settings->poll_min_us / 2;
+        duties->mark_wait = WAKE_AGAIN_US / 2;
         duties->mark_at = 0;
     }
     (void)!read(duties->asked, &times, sizeof(times));

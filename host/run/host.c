@@ -477,14 +477,35 @@ enum status host_run_until_idle(struct host *host,
     return status == STATUS_OK ? host_report(host, diag) : status;
 }
 
+static void look_now(struct host *host)
+{
+    host->look_at = 0;
+    host->look_wait = host->app->settings->poll_min_us;
+}
+
+/* What was told may be there a moment later only. */
+static void look_as_told(struct host *host)
+{
+    look_now(host);
+    if (host->look_wait > WAKE_AGAIN_US)
+        host->look_wait = WAKE_AGAIN_US;
+}
+
+static void look_later(struct host *host)
+{
+    int64_t most = host->app->settings->poll_max_us;
+
+    host->look_at = host->marked_at + host->look_wait;
+    host->look_wait = host->look_wait * 2 < most ? host->look_wait * 2 : most;
+}
+
 static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
                           struct diag *diag)
 {
-    const struct settings *settings = host->app->settings;
-    int64_t wait = settings->poll_min_us;
-
+    look_now(host);
     while (!*stop) {
         struct host_progress progress;
+        int64_t began = clock_monotonic();
         enum status status = host_step(host, &progress, diag);
 
         while (is_passing(status) && !*stop)
@@ -492,16 +513,16 @@ static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
         if (status != STATUS_OK && !is_passing(status))
             return status;
         if (!progress.idle) {
-            wait = settings->poll_min_us;
+            look_now(host);
             (void)wait_us(host, 0); /* takes what is told */
             continue;
         }
-        if (wait_idle(host, wait, stop))
-            wait = settings->poll_min_us;
-        else
-            wait = wait * 2 < settings->poll_max_us ? wait * 2
-                                                    : settings->poll_max_us;
+        if (host->marked_at >= began)
+            look_later(host);
+        if (wait_idle(host, host->look_at - clock_monotonic(), stop))
+            look_as_told(host);
     }
+    host->look_at = 0;
     return host_save(host, diag);
 }
 

@@ -36,6 +36,8 @@ struct host {
     size_t nworkers;
     struct high_water_mark mark;
     struct mark_watch watch;
+    int64_t look_at;        /* monotonic: the mark can wait until then */
+    int64_t look_wait;      /* from that look to the one after it */
     int64_t marked_at;      /* monotonic: when the mark was looked at last */
     bool worked;            /* the newest round applied something */
     struct wake *wake;      /* while it runs and nobody else waits for it */

@@ -18,6 +18,8 @@ static bool mark_can_wait(const struct host *host)
     int64_t age = clock_monotonic() - host->marked_at;
     bool some = false, each = true;
 
+    if (clock_monotonic() < host->look_at)
+        return true;
     for (size_t i = 0; host->worked && i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].declared.consumer;
         bool behind = consumer_is_behind(c, host->mark.mark);
@@ -57,17 +59,16 @@ static int64_t retry_due(const struct host *host, const struct consumer *c)
 
 int64_t host_next_due(const struct host *host, int64_t us)
 {
-    bool soon = host->mark.end > host->mark.mark;
-
+    if (us > REFRESH_US)
+        us = REFRESH_US;
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct worker *worker = &host->workers[i];
         const struct consumer *c = &worker->declared.consumer;
 
-        soon |= worker->stuck;
         if (consumer_awaits_retry(c) && retry_due(host, c) < us)
             us = retry_due(host, c);
     }
-    return soon && us > REFRESH_US ? REFRESH_US : us;
+    return us;
 }
 
 bool host_refresh_is_due(struct host *host)

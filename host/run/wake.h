@@ -10,11 +10,15 @@
 #ifndef HOST_RUN_WAKE_H
 #define HOST_RUN_WAKE_H
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "run/settings.h"
 
 struct wake; /* run/wake.c */
+
+/** Who was told looks again after so long, then after twice that and so on. */
+#define WAKE_AGAIN_US (CLOCK_SECOND / 200)
 
 /** `channel` is notify_channel's (topic/notify.h), copied; settings and log are
  * borrowed. Where nothing tells, or `notify` is off, it waits for the time

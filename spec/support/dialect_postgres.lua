@@ -186,8 +186,8 @@ function Pooled:create(folder, name)
   local function of(url)
     return (url:gsub("/[^/]*$", "/" .. database))
   end
-  return setmetatable({ folder = folder, path = name, schema = "public", url = of(server "POOLED_URL") },
-    { __index = self })
+  return setmetatable({ folder = folder, path = name, schema = "public", url = of(server "POOLED_URL"),
+    direct = of(server_url) }, { __index = self })
 end
 
 return { postgres = Postgres, pooled = Pooled }
