@@ -181,6 +181,8 @@ void supervisor_worker_ready(struct supervisor *supervisor,
         log_write(&supervisor->log, LOG_INFO, NULL, "worker %d runs again",
                   worker->number);
     worker->ever_ready = true;
+    /* what was told before this reached the others only */
+    worker_process_send(worker, CHANNEL_WAKE);
     if (supervisor->started || supervisor->stopping)
         return;
     supervisor->started = true;
