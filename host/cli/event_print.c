@@ -106,7 +106,8 @@ static void print_json(struct event_print *print, const struct message *message)
     buffer_append_char(out, '}');
 }
 
-/* The fields of append or emit, and nothing that another database gives anew. */
+/* The fields of append or emit, and nothing that another database gives anew.
+ */
 static void print_export(struct event_print *print,
                          const struct message *message)
 {

@@ -90,8 +90,8 @@ static enum status print_what_is_there(struct cli *cli, struct application *app,
         range.after = request->after;
         range.limit = request->limit < PAGE_MESSAGES ? (size_t)request->limit
                                                      : PAGE_MESSAGES;
-        status = event_page_read(topic, app->db, &request->filter, &range,
-                                 page, diag);
+        status = event_page_read(topic, app->db, &request->filter, &range, page,
+                                 diag);
         if (status != STATUS_OK)
             return status;
         event_print_page(print, page);

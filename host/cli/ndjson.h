@@ -1,12 +1,12 @@
 /*
  * NDJSON -- reads events, one JSON object per line, from a file descriptor.
  *
- * Fields of `append`: aggregate_type, aggregate_id, type, payload; optionally id,
- * metadata, revision, occurred_at, expected (a sequence number, "any" or
+ * Fields of `append`: aggregate_type, aggregate_id, type, payload; optionally
+ * id, metadata, revision, occurred_at, expected (a sequence number, "any" or
  * "none"). Of `emit`: type, payload; optionally key, id, metadata, revision,
- * occurred_at. Empty lines are skipped; CR LF and a last line without an end are
- * fine. What an event points to are the bytes of its line: a payload is never
- * copied. Writing is topic/append.h and topic/capture.h.
+ * occurred_at. Empty lines are skipped; CR LF and a last line without an end
+ * are fine. What an event points to are the bytes of its line: a payload is
+ * never copied. Writing is topic/append.h and topic/capture.h.
  */
 #ifndef HOST_CLI_NDJSON_H
 #define HOST_CLI_NDJSON_H
@@ -15,8 +15,8 @@
 
 struct ndjson; /* cli/ndjson.c */
 
-/** Lines of that kind. `name` goes into the errors; it and the descriptor are borrowed. A line
- * may have `payload_limit` bytes and 64 KiB for the rest. */
+/** Lines of that kind. `name` goes into the errors; it and the descriptor are
+ * borrowed. A line may have `payload_limit` bytes and 64 KiB for the rest. */
 struct ndjson *ndjson_open(enum ndjson_kind kind, int fd, const char *name,
                            int64_t payload_limit);
 void ndjson_close(struct ndjson *reader); /* NULL is allowed */

@@ -240,8 +240,7 @@ static enum status unknown_field(struct line_reader *r, struct text key)
 
     text_clean(key, shown, sizeof(shown));
     nearest = nearest_field(r->kind, shown);
-    if (r->kind == NDJSON_EMIT &&
-        find_field(NDJSON_APPEND, key) != FIELD_COUNT)
+    if (r->kind == NDJSON_EMIT && find_field(NDJSON_APPEND, key) != FIELD_COUNT)
         return diag_set(r->diag, STATUS_INVALID,
                         "field \"%s\" belongs to an event of a stream, which "
                         "`moontide append` writes; an emitted event has a key",

@@ -463,7 +463,8 @@ enum status consumer_step(struct consumer *c,
         consumer_adapt(c, c->page.count, clock_monotonic() - began);
     /* before anything else wants the connection */
     if (status == STATUS_OK && flight_is_of(c))
-        event_page_fetch(event_store_topic(c->env->store), c->env->db, &c->filter, &c->page);
+        event_page_fetch(event_store_topic(c->env->store), c->env->db,
+                         &c->filter, &c->page);
     return status;
 }
 

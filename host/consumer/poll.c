@@ -37,8 +37,9 @@ void poll_announce(struct consumer *consumer, const struct poll *poll,
 
     if (poll->npartitions == (size_t)consumer->reached.partitions &&
         consumer->singly == 0)
-        event_page_announce(event_store_topic(consumer->env->store), consumer->env->db,
-                            &consumer->filter, &range, &consumer->page);
+        event_page_announce(event_store_topic(consumer->env->store),
+                            consumer->env->db, &consumer->filter, &range,
+                            &consumer->page);
 }
 
 enum status poll_page(struct consumer *consumer, int64_t mark,
@@ -72,6 +73,7 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
         filter.partitions = poll->partitions;
         filter.npartitions = poll->npartitions;
     }
-    return event_page_read(event_store_topic(consumer->env->store), consumer->env->db, &filter,
-                           &range, &consumer->page, diag);
+    return event_page_read(event_store_topic(consumer->env->store),
+                           consumer->env->db, &filter, &range, &consumer->page,
+                           diag);
 }

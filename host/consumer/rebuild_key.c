@@ -102,8 +102,8 @@ static enum status key_pages(struct consumer *c, struct text key,
     if (!c->own_key)
         filter.key = key;
     while (status == STATUS_OK && range.after < range.upto) {
-        status = event_page_read(event_store_topic(env->store), env->db, &filter, &range, &c->page,
-                                 diag);
+        status = event_page_read(event_store_topic(env->store), env->db,
+                                 &filter, &range, &c->page, diag);
         if (status == STATUS_OK)
             status = key_units(c, key, partition, failure, diag);
         if (status == STATUS_OK && c->nunits > 0)

@@ -7,7 +7,9 @@
 #include "run/backoff.h"
 #include "run/declared_consumer.h"
 #include "run/mark_watch.h"
+#include "run/retainer.h"
 #include "run/wake.h"
+#include "topic/message.h"
 #include "topic/notify.h"
 
 #include <errno.h>
@@ -18,6 +20,9 @@
 
 #define RETRY_FIRST_US (CLOCK_SECOND / 20)
 #define RETRY_CAP_US   (5 * CLOCK_SECOND)
+
+/* The topics whose marks are moved. */
+#define DUTIES_TOPICS 2
 
 struct dead_list {
     struct dead_worker *items;
@@ -48,8 +53,8 @@ struct duties {
     bool connected;
     bool told; /* that the database is away */
     struct backoff backoff;
-    struct mark_watch watch;
-    struct high_water_mark mark;
+    struct mark_watch watches[DUTIES_TOPICS];
+    struct retainer retainer;
     int64_t mark_wait;  /* until the next look at the mark */
     int64_t mark_at;    /* monotonic: when that is */
     int64_t beat_at;    /* monotonic: when the next heartbeat is due */
@@ -188,20 +193,23 @@ static enum status beat(struct duties *duties, struct diag *diag)
     return status;
 }
 
-static enum status look_at_mark(struct duties *duties, struct diag *diag)
+static enum status look_at_marks(struct duties *duties, struct diag *diag)
 {
     const struct settings *settings = duties->settings;
-    struct application *app = &duties->app;
-    int64_t before = duties->mark.mark;
-    enum status status = high_water_mark_detect(
-        app->db, app->catalog, TOPIC_EVENT_STORE, &duties->watch.detector,
-        &duties->mark, diag);
     int64_t wait = duties->mark_wait * 2;
+    bool moved = false;
+    enum status status = STATUS_OK;
 
+    for (size_t i = 0; i < DUTIES_TOPICS && status == STATUS_OK; i++) {
+        struct mark_watch *watch = &duties->watches[i];
+        int64_t before = watch->mark.mark;
+
+        status = mark_watch_look(watch, &duties->app, diag);
+        moved |= watch->mark.mark != before;
+    }
     if (status != STATUS_OK)
         return status;
-    mark_watch_tell(&duties->watch, &app->log);
-    if (duties->mark.mark != before) {
+    if (moved) {
         tell_loop(duties, true, false);
         wait = settings->poll_min_us;
     }
@@ -296,7 +304,10 @@ static enum status work(struct duties *duties, struct diag *diag)
     if (status == STATUS_OK)
         status = bury_all(duties, diag);
     if (status == STATUS_OK && now >= duties->mark_at)
-        status = look_at_mark(duties, diag);
+        status = look_at_marks(duties, diag);
+    if (status == STATUS_OK &&
+        retainer_is_due(&duties->retainer, &duties->app, now, false))
+        status = retainer_step(&duties->retainer, &duties->app, now, diag);
     return status;
 }
 
@@ -407,7 +418,10 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
     duties->quiet = quiet;
     duties->events = *events;
     duties->backoff = backoff_make(RETRY_FIRST_US, RETRY_CAP_US);
-    duties->watch.detector.may_repair = settings->schema_create;
+    duties->watches[0].topic = TOPIC_EVENT_STORE;
+    duties->watches[1].topic = TOPIC_EVENT_CAPTURE;
+    for (size_t i = 0; i < DUTIES_TOPICS; i++)
+        duties->watches[i].detector.may_repair = settings->schema_create;
     duties->mark_wait = settings->poll_min_us;
     pthread_mutex_init(&duties->mutex, NULL);
     duties->asked = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -1,8 +1,8 @@
 /*
  * Duties -- the supervisor's work with the database, on a thread of its own so
  * that the loop never waits for it: heartbeats of all workers that live, the
- * high-water mark, and the end of instances that died, with the attempts that
- * are theirs. It runs no script.
+ * high-water marks, the retention of captured events, and the end of instances
+ * that died, with the attempts that are theirs. It runs no script.
  *
  * All functions here belong to the loop's thread. The thread and the loop
  * share what is behind one mutex, and nothing else.

@@ -44,11 +44,20 @@ static void host_free(struct host *host)
     mem_free(host);
 }
 
+/* A checkpoint behind the topic's end would pass over what comes there: the
+ * topic was restored from an older copy, or the row was changed by hand. */
 static enum status check_checkpoint(const struct host *host,
-                                    const struct consumer *c, struct diag *diag)
+                                    const struct worker *worker,
+                                    struct diag *diag)
 {
+    const struct consumer *c = &worker->declared.consumer;
+    const struct high_water_mark *mark = &worker->topic->watch.mark;
+
+    /* a mark above the end is told by whoever moves the mark */
+    if (mark->mark > mark->end)
+        return STATUS_OK;
     for (int p = 0; p < c->stored.partitions; p++)
-        if (c->stored.position[p] > host->mark.end)
+        if (c->stored.position[p] > mark->end)
             return diag_set(
                 diag, STATUS_REFUSED,
                 "the checkpoint of %s '%s' in partition %d stands at %lld "
@@ -57,24 +66,27 @@ static enum status check_checkpoint(const struct host *host,
                 "one copy, or start the consumer anew",
                 c->name.type, c->name.name, p, (long long)c->stored.position[p],
                 host->env.names->table[TABLE_CHECKPOINTS], c->source,
-                (long long)host->mark.end);
+                (long long)mark->end);
     return STATUS_OK;
 }
 
-/* A checkpoint behind the topic's end would pass over what comes there: the
- * topic was restored from an older copy, or the row was changed by hand. */
+static enum status read_marks(struct host *host, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < HOST_TOPICS; i++)
+        status = high_water_mark_read(host->app->db, host->app->catalog,
+                                      host->topics[i].watch.topic,
+                                      &host->topics[i].watch.mark, diag);
+    return status;
+}
+
 static enum status check_checkpoints(struct host *host, struct diag *diag)
 {
-    enum status status = high_water_mark_read(host->app->db, host->app->catalog,
-                                              TOPIC_EVENT_STORE, &host->mark,
-                                              diag);
+    enum status status = read_marks(host, diag);
 
-    /* a mark above the end is told by whoever moves the mark */
-    if (status == STATUS_OK && host->mark.mark > host->mark.end)
-        return STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        status = check_checkpoint(host, &host->workers[i].declared.consumer,
-                                  diag);
+        status = check_checkpoint(host, &host->workers[i], diag);
     return status;
 }
 
@@ -113,11 +125,9 @@ static enum status start_late(struct host *host, struct worker *worker,
 
     if (status != STATUS_OK || !worker->added)
         return status;
+    status = read_marks(host, diag);
     if (status == STATUS_OK)
-        status = high_water_mark_read(host->app->db, host->app->catalog,
-                                      TOPIC_EVENT_STORE, &host->mark, diag);
-    if (status == STATUS_OK && host->mark.mark <= host->mark.end)
-        status = check_checkpoint(host, &worker->declared.consumer, diag);
+        status = check_checkpoint(host, worker, diag);
     worker->started = status == STATUS_OK;
     return status;
 }
@@ -139,11 +149,13 @@ enum status host_open(struct application *app,
     host->env.slot = host->options.slot;
     script_watch(app->script, host->options.slot);
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
-    host->watch.detector.may_repair = app->settings->schema_create;
+    host_topics_init(host);
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
-    for (size_t i = 0; i < host->nworkers; i++)
+    for (size_t i = 0; i < host->nworkers; i++) {
         declared_consumer_init(&host->workers[i].declared, app, &host->env,
                                &declarations[i]);
+        host->workers[i].topic = host_topic_of(host, declarations[i].source);
+    }
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
         status = start_worker(host, &host->workers[i], diag);
     if (status == STATUS_OK)
@@ -253,7 +265,7 @@ static enum status step_worker(struct host *host, struct worker *worker,
 
     if (status != STATUS_OK || *worked)
         return status;
-    status = consumer_step(consumer, &host->mark, worked, diag);
+    status = consumer_step(consumer, &worker->topic->watch.mark, worked, diag);
 
     if (status == STATUS_OK && *worked && host->lose_answer)
         return drop_answer(host, diag);
@@ -314,7 +326,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
     struct application *app = host->app;
     bool refresh = host_refresh_is_due(host);
     bool any = false;
-    enum status status = host_advance_mark(host, diag);
+    enum status status = host_advance_marks(host, diag);
 
     if (refresh)
         log_tell(&app->log, false);
@@ -353,8 +365,10 @@ enum status host_step(struct host *host, struct host_progress *progress,
         progress->applied += host->workers[i].declared.consumer.applied;
         progress->failed += host->workers[i].declared.consumer.failed;
     }
+    if (status == STATUS_OK)
+        status = host_retain(host, any, diag);
     host->worked = status == STATUS_OK && any;
-    progress->idle = status == STATUS_OK && !any;
+    progress->idle = status == STATUS_OK && !any && !host->retainer.more;
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);
         host->conflicts = 0;
@@ -465,14 +479,16 @@ enum status host_run_until_idle(struct host *host,
             fn(arg, &progress);
     }
     status = host_save(host, diag);
+    /* what was read up to here need not be kept for it */
+    host->retainer.looked = false;
+    do {
+        if (status == STATUS_OK)
+            status = host_retain(host, false, diag);
+    } while (status == STATUS_OK && host->retainer.more && !*stop);
     if (status != STATUS_OK || *stop)
         return status;
     /* Nobody waits here until the mark moves. */
-    if (host->watch.detector.blocked[0] != '\0' &&
-        host->watch.blocked_told == 0)
-        log_write(&host->app->log, LOG_WARN,
-                  &(struct log_about){.topic = TOPIC_EVENT_STORE}, "%s",
-                  host->watch.detector.blocked);
+    host_tell_blocked_now(host);
     status = host_stuck(host, diag);
     return status == STATUS_OK ? host_report(host, diag) : status;
 }

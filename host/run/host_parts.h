@@ -1,7 +1,8 @@
 /*
  * Host parts -- what the files behind run/host.h share: the host as a struct,
- * what it looks at between batches (host_watch.c), and what it says at the end
- * of a run to idle (host_report.c). Nobody else includes this.
+ * the marks it moves (host_mark.c), what it looks at between batches
+ * (host_watch.c), and what it says at the
+ * end of a run to idle (host_report.c). Nobody else includes this.
  */
 #ifndef HOST_RUN_HOST_PARTS_H
 #define HOST_RUN_HOST_PARTS_H
@@ -11,16 +12,27 @@
 #include "run/declared_consumer.h"
 #include "run/host.h"
 #include "run/mark_watch.h"
+#include "run/retainer.h"
 #include "run/wake.h"
 #include "topic/high_water_mark.h"
+#include "topic/message.h"
+
+/* The topics that consumers read and that a host keeps a mark of. */
+#define HOST_TOPICS 2
+
+struct host_topic {
+    struct mark_watch watch;
+    int64_t marked_at; /* monotonic: when the mark was looked at last */
+};
 
 /* One declared consumer and the model that applies for it. */
 struct worker {
     struct declared_consumer declared;
-    bool started;        /* its consumer is registered and read */
-    bool added;          /* by a reload: the version before had it not */
-    struct diag trouble; /* of its last step */
-    bool stuck;          /* and that does not pass by itself */
+    struct host_topic *topic; /* its source */
+    bool started;             /* its consumer is registered and read */
+    bool added;               /* by a reload: the version before had it not */
+    struct diag trouble;      /* of its last step */
+    bool stuck;               /* and that does not pass by itself */
     bool stuck_told;
     bool reload;            /* its row was changed by somebody */
     int64_t fenced;         /* times, since it was told */
@@ -34,12 +46,12 @@ struct host {
     struct flight flight;
     struct worker *workers;
     size_t nworkers;
-    struct high_water_mark mark;
-    struct mark_watch watch;
-    int64_t look_at;        /* monotonic: the mark can wait until then */
-    int64_t look_wait;      /* from that look to the one after it */
-    int64_t marked_at;      /* monotonic: when the mark was looked at last */
-    bool worked;            /* the newest round applied something */
+    struct host_topic topics[HOST_TOPICS];
+    int64_t look_at;   /* monotonic: the marks can wait until then */
+    int64_t look_wait; /* from that look to the one after it */
+    int64_t marked_at; /* monotonic: when they were looked at last */
+    bool worked;       /* the newest round applied something */
+    struct retainer retainer;
     struct wake *wake;      /* while it runs and nobody else waits for it */
     struct backoff backoff; /* after conflicts and lost connections */
     int64_t refreshed_at;   /* monotonic */
@@ -61,8 +73,19 @@ enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
  * most. */
 int64_t host_next_due(const struct host *host, int64_t us);
 
-/** Moves the mark, unless that can wait, and tells who keeps it back. */
-enum status host_advance_mark(struct host *host, struct diag *diag) MUST_CHECK;
+void host_topics_init(struct host *host);
+/** The topic of that name, NULL: there is none. */
+struct host_topic *host_topic_of(struct host *host, const char *source);
+
+/** Moves the marks, unless that can wait, and tells who keeps them back. */
+enum status host_advance_marks(struct host *host, struct diag *diag) MUST_CHECK;
+/** Tells it at once, where it was not told yet. */
+void host_tell_blocked_now(struct host *host);
+
+/** Deletes a batch of what the capture topic need not keep, when that is due;
+ * unless a supervisor does that; retainer.more: there is more. */
+enum status host_retain(struct host *host, bool busy,
+                        struct diag *diag) MUST_CHECK;
 
 /** Whether it is time to look again what operators have changed; says so once
  * each time. */

@@ -1,53 +1,9 @@
 #include "base/arena.h"
 #include "run/host_parts.h"
 
-/* How old the mark may be while there is enough to apply below it: for some
- * consumer, and for each. Others wait for it, and it waits for what is in
- * flight. */
-#define MARK_PAUSE_US      (CLOCK_SECOND / 50)
-#define MARK_PAUSE_LONG_US (CLOCK_SECOND / 2)
-
 /* Whether somebody paused, resumed or rebuilt a consumer is looked at so
  * often. */
 #define REFRESH_US (CLOCK_SECOND / 2)
-
-/* While somebody still has a page below the known mark, a newer one is worth a
- * round trip only now and then. */
-static bool mark_can_wait(const struct host *host)
-{
-    int64_t age = clock_monotonic() - host->marked_at;
-    bool some = false, each = true;
-
-    if (clock_monotonic() < host->look_at)
-        return true;
-    for (size_t i = 0; host->worked && i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].declared.consumer;
-        bool behind = consumer_is_behind(c, host->mark.mark);
-
-        some |= behind;
-        each &= behind || c->row.state != CONSUMER_RUNNING;
-    }
-    return some && age < (each ? MARK_PAUSE_LONG_US : MARK_PAUSE_US);
-}
-
-enum status host_advance_mark(struct host *host, struct diag *diag)
-{
-    struct application *app = host->app;
-    bool undone;
-    enum status status;
-
-    if (mark_can_wait(host))
-        return STATUS_OK;
-    status = flight_settle(&host->flight, &undone, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = high_water_mark_detect(app->db, app->catalog, TOPIC_EVENT_STORE,
-                                    &host->watch.detector, &host->mark, diag);
-    host->marked_at = clock_monotonic();
-    if (status == STATUS_OK)
-        mark_watch_tell(&host->watch, &app->log);
-    return status;
-}
 
 /* A retry that is due but was not made waits for something else. */
 static int64_t retry_due(const struct host *host, const struct consumer *c)
@@ -135,4 +91,19 @@ enum status host_refresh_states(struct host *host, struct diag *diag)
     }
     arena_free(&arena);
     return status;
+}
+
+enum status host_retain(struct host *host, bool busy, struct diag *diag)
+{
+    int64_t now = consumer_time(&host->env);
+    bool undone;
+    enum status status;
+
+    if (host->options.supervised ||
+        !retainer_is_due(&host->retainer, host->app, now, busy))
+        return STATUS_OK;
+    status = flight_settle(&host->flight, &undone, diag);
+    if (status != STATUS_OK)
+        return status;
+    return retainer_step(&host->retainer, host->app, now, diag);
 }

@@ -1,14 +1,12 @@
 #include "run/mark_watch.h"
 
-#include "topic/message.h"
-
 /* The log names who keeps the mark back after a while, and then this often. */
 #define BLOCKED_PATIENCE_US CLOCK_SECOND
 #define BLOCKED_AGAIN_US    (30 * CLOCK_SECOND)
 
-void mark_watch_tell(struct mark_watch *watch, const struct log *log)
+static void tell(struct mark_watch *watch, const struct log *log)
 {
-    const struct log_about about = {.topic = TOPIC_EVENT_STORE};
+    const struct log_about about = {.topic = watch->topic};
     struct mark_detector *detector = &watch->detector;
     int64_t now = clock_monotonic();
 
@@ -29,4 +27,16 @@ void mark_watch_tell(struct mark_watch *watch, const struct log *log)
         return;
     watch->blocked_told = now;
     log_write(log, LOG_WARN, &about, "%s", detector->blocked);
+}
+
+enum status mark_watch_look(struct mark_watch *watch, struct application *app,
+                            struct diag *diag)
+{
+    enum status status = high_water_mark_detect(app->db, app->catalog,
+                                                watch->topic, &watch->detector,
+                                                &watch->mark, diag);
+
+    if (status == STATUS_OK)
+        tell(watch, &app->log);
+    return status;
 }

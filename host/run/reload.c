@@ -132,6 +132,7 @@ static void take_over(struct host *host, struct script *script, bool accept)
     script_watch(script, host->options.slot);
     for (size_t i = 0; i < count; i++) {
         declared_consumer_init(&workers[i].declared, app, &host->env, &list[i]);
+        workers[i].topic = host_topic_of(host, list[i].source);
         workers[i].declared.consumer.takes_over = accept;
         follow(&workers[i], worker_of(host, &list[i]));
     }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "consumer/policy.h"
 #include "schema/names.h"
+#include "topic/retention.h"
 
 struct lua_State;
 
@@ -36,6 +37,7 @@ struct settings {
     bool prepare;     /* keep prepared statements on the server */
     bool notify;      /* be told that there is something new, and tell others */
     char *notify_url; /* for that; "": `database` */
+    struct retention_policy retention; /* of the capture topic */
     bool schema_create;
     struct names names;
     enum log_level log_level;

@@ -172,6 +172,30 @@ const struct settings_key settings_keys[] = {
      .fallback = "",
      .allowed = DB_URL_FORMS,
      .doc = "direct connection to be told by, when database is a pooler's"},
+    {.name = "capture.max_age",
+     .kind = SETTINGS_DURATION,
+     TARGET(retention.max_age_us),
+     .fallback = "none",
+     .or_none = true,
+     .min = MILLISECOND,
+     .max = 36500 * DAY,
+     .allowed = "a duration from \"1ms\" to 100 years, or \"none\"",
+     .doc = "captured events that are older are deleted"},
+    {.name = "capture.max_rows",
+     .kind = SETTINGS_COUNT,
+     TARGET(retention.max_rows),
+     .fallback = "none",
+     .or_none = true,
+     .min = 1,
+     .max = INT64_C(1000000000000),
+     .allowed = "a whole number from 1 to 1000000000000, or \"none\"",
+     .doc = "the oldest captured events beyond so many are deleted"},
+    {.name = "capture.force",
+     .kind = SETTINGS_BOOLEAN,
+     TARGET(retention.force),
+     .fallback = "false",
+     .allowed = "true or false",
+     .doc = "delete them also before a slow consumer has read them"},
     {.name = "schema.create",
      .kind = SETTINGS_BOOLEAN,
      TARGET(schema_create),
@@ -216,8 +240,7 @@ const struct settings_key settings_keys[] = {
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
     "lease.duration",      "lease.heartbeat",    "lease.rebalance",
-    "limits.cascade",      "capture.max_age",    "capture.max_rows",
-    "capture.force",       "sagas.keep",         "commands.keep",
+    "limits.cascade",      "sagas.keep",         "commands.keep",
     "compaction.schedule", "tombstones.max_age", "admin.listen",
     "admin.token",
 };
@@ -492,6 +515,11 @@ static bool set_value(const struct settings_key *key,
     int64_t number = 0;
     double real;
 
+    if (key->or_none && entry->kind == TABLE_STRING &&
+        text_equal(entry->string, TEXT_LITERAL("none"))) {
+        *(int64_t *)target = 0;
+        return true;
+    }
     switch (key->kind) {
     case SETTINGS_TEXT:
     case SETTINGS_DATABASE:
@@ -504,6 +532,12 @@ static bool set_value(const struct settings_key *key,
             number > key->max)
             return false;
         *(int *)target = (int)number;
+        return true;
+    case SETTINGS_COUNT:
+        if (!read_integer(entry, loose, &number) || number < key->min ||
+            number > key->max)
+            return false;
+        *(int64_t *)target = number;
         return true;
     case SETTINGS_NUMBER:
         if (!read_number(entry, loose, &real) || real < (double)key->min ||
@@ -556,7 +590,8 @@ static void write_plain(const struct settings_key *key,
     double real;
     bool boolean = false;
 
-    if (key != NULL && key->kind == SETTINGS_INTEGER &&
+    if (key != NULL &&
+        (key->kind == SETTINGS_INTEGER || key->kind == SETTINGS_COUNT) &&
         read_integer(entry, true, &number))
         buffer_printf(out, "%" PRId64, number);
     else if (key != NULL && key->kind == SETTINGS_NUMBER &&

@@ -16,6 +16,7 @@ enum settings_kind {
     SETTINGS_NOTIFY,   /* the same, may be empty */
     SETTINGS_PREFIX,   /* text, may be empty */
     SETTINGS_INTEGER,  /* int */
+    SETTINGS_COUNT,    /* int64_t, a whole number */
     SETTINGS_NUMBER,   /* double */
     SETTINGS_DURATION, /* int64_t, microseconds */
     SETTINGS_SIZE,     /* int64_t, bytes */
@@ -31,6 +32,7 @@ struct settings_key {
     enum settings_kind kind;
     size_t target;        /* offset in struct settings */
     const char *fallback; /* as text; NULL: decided when it is needed */
+    bool or_none;         /* "none" is stored as 0 */
     int64_t min, max;     /* of numbers; units as stored */
     const char *allowed;  /* for the message: "a whole number from 1 to 9" */
     const char *doc;

@@ -32,9 +32,9 @@ static enum status count_stretch(struct application *app,
     stretch->after = lag->lowest;
     stretch->upto = lag->upto;
     *census = &stretch->census;
-    status = event_census_read(event_store_topic(app->store), app->db, lag->lowest, lag->upto,
-                               STATUS_LAG_LIMIT, counts->arena,
-                               &stretch->census, diag);
+    status = event_census_read(event_store_topic(app->store), app->db,
+                               lag->lowest, lag->upto, STATUS_LAG_LIMIT,
+                               counts->arena, &stretch->census, diag);
     if (status == STATUS_OK)
         counts->count++;
     return status;
@@ -47,8 +47,8 @@ static enum status add_age(struct application *app, struct status_lag *lag,
     struct event_page page = {.count = 0};
     struct event_range range = {
         .after = after, .upto = lag->upto, .limit = 1, .byte_limit = 1};
-    enum status status = event_page_read(event_store_topic(app->store), app->db, filter, &range,
-                                         &page, diag);
+    enum status status = event_page_read(event_store_topic(app->store), app->db,
+                                         filter, &range, &page, diag);
 
     if (status == STATUS_OK && page.count > 0) {
         int64_t age = lag->now_us - page.messages[0].occurred_at;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* Columns of a looked up row: those of the table without the key. */
-#define STORED(column) ((column) - 1)
+#define STORED(column) ((column)-1)
 
 /* The distinct ids that events of the call brought. */
 struct brought {
@@ -131,7 +131,7 @@ static enum status collect(struct append_call *call, struct brought *brought,
         first = map_put(&topic->scratch_ids, key, (int64_t)i, &added);
         if (added) {
             brought->ids[brought->count] = append_id_text(&topic->scratch,
-                                                   &call->events[i].id);
+                                                          &call->events[i].id);
             brought->events[brought->count++] = i;
             continue;
         }

@@ -30,10 +30,9 @@ static enum status take_group(void *arg, struct db_rows *row, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status event_census_read(struct topic *topic, struct db *db,
-                              int64_t after, int64_t upto, int64_t limit,
-                              struct arena *arena, struct event_census *census,
-                              struct diag *diag)
+enum status event_census_read(struct topic *topic, struct db *db, int64_t after,
+                              int64_t upto, int64_t limit, struct arena *arena,
+                              struct event_census *census, struct diag *diag)
 {
     const struct db_value params[] = {db_integer(after), db_integer(upto),
                                       db_integer(limit)};

@@ -23,9 +23,9 @@ struct event_census {
 };
 
 /** Counts (after, upto], up to `limit` events. Memory comes from `arena`. */
-enum status event_census_read(struct topic *topic, struct db *db,
-                              int64_t after, int64_t upto, int64_t limit,
-                              struct arena *arena, struct event_census *census,
+enum status event_census_read(struct topic *topic, struct db *db, int64_t after,
+                              int64_t upto, int64_t limit, struct arena *arena,
+                              struct event_census *census,
                               struct diag *diag) MUST_CHECK;
 
 /** What a filter without partitions and aggregate id finds there: how many,

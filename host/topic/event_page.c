@@ -59,8 +59,8 @@ static size_t count_wanted(const struct topic *topic, const bool *wanted)
 /* One branch per table, in position order over all of them: each branch walks
  * its index and the database merges. One that would take in the branches whole
  * and sort them gets branches that are cut to the page. */
-static enum status build_page_sql(const struct topic *topic,
-                                  bool can_merge, struct topic_page_sql *page,
+static enum status build_page_sql(const struct topic *topic, bool can_merge,
+                                  struct topic_page_sql *page,
                                   struct diag *diag)
 {
     enum sql_statement statement = page->by_key ? topic->kind->page_key
@@ -100,8 +100,7 @@ static enum status find_page_sql(struct topic *topic, struct db *db,
 
     choose_tables(topic, filter, wanted);
     for (page = topic->pages; page != NULL; page = page->next) {
-        if (page->by_key == by_key &&
-            memcmp(page->wanted, wanted, size) == 0) {
+        if (page->by_key == by_key && memcmp(page->wanted, wanted, size) == 0) {
             mem_free(wanted);
             *sql = &page->sql;
             return STATUS_OK;

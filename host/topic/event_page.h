@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "db/db.h"
-#include "topic/topic.h"
 #include "topic/message.h"
+#include "topic/topic.h"
 
 /** What to read; empty lists mean all. Borrowed. */
 struct event_filter {

@@ -67,10 +67,13 @@ local TAKEN = {
   { "retry.max_delay", '"1h"', "1h" },
   { "retry.jitter", "0", 0 },
   { "on_error", '"dead_letter"', "dead_letter" },
+  { "capture.max_age", '"7d"', "7d" },
+  { "capture.max_rows", "1000000", 1000000 },
+  { "capture.force", "true", true },
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "lease = { duration = 5 }", "limits = { cascade = 3 }", 'capture = { max_age = "1d" }', 'sagas = { keep = "1d" }',
+local LATER = { "lease = { duration = 5 }", "limits = { cascade = 3 }", 'sagas = { keep = "1d" }',
   'commands = { keep = "1d" }', 'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }
 

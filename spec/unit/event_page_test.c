@@ -18,8 +18,8 @@ static struct event_range range_of(int64_t after, int64_t upto, size_t limit)
 static void read_page(struct fixture *f, const struct event_filter *filter,
                       struct event_range range, struct event_page *page)
 {
-    check_ok(f,
-             event_page_read(event_store_topic(f->store), f->db, filter, &range, page, &f->diag));
+    check_ok(f, event_page_read(event_store_topic(f->store), f->db, filter,
+                                &range, page, &f->diag));
 }
 
 /* `positions` ends with 0. */
@@ -236,21 +236,21 @@ static void counts_what_matches_up_to_a_limit(void **state)
     int64_t count;
 
     append_six(f);
-    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &everything, 0, 6, 100,
-                                 &count, &f->diag));
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db,
+                                 &everything, 0, 6, 100, &count, &f->diag));
     assert_int_equal(count, 6);
-    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &everything, 1, 5, 100,
-                                 &count, &f->diag));
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db,
+                                 &everything, 1, 5, 100, &count, &f->diag));
     assert_int_equal(count, 4);
-    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &everything, 0, 6, 5, &count,
-                                 &f->diag));
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db,
+                                 &everything, 0, 6, 5, &count, &f->diag));
     assert_int_equal(count, 5);
-    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &filter, 0, 6, 100, &count,
-                                 &f->diag));
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &filter, 0,
+                                 6, 100, &count, &f->diag));
     assert_int_equal(count, 2);
     filter.key = text_of("B");
-    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &filter, 0, 6, 100, &count,
-                                 &f->diag));
+    check_ok(f, event_page_count(event_store_topic(f->store), f->db, &filter, 0,
+                                 6, 100, &count, &f->diag));
     assert_int_equal(count, 1);
 }
 
@@ -320,7 +320,8 @@ static void announce(struct fixture *f, struct event_range range,
                      struct event_page *page)
 {
     check_ok(f, db_begin(f->db, &f->diag));
-    event_page_announce(event_store_topic(f->store), f->db, &everything, &range, page);
+    event_page_announce(event_store_topic(f->store), f->db, &everything, &range,
+                        page);
     check_ok(f, db_commit(f->db, NULL, &f->diag));
     event_page_fetch(event_store_topic(f->store), f->db, &everything, page);
 }

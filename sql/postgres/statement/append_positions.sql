@@ -1,4 +1,5 @@
--- Draws positions, one by one: other sessions draw at the same time.
+-- Draws positions, one by one: other sessions draw at the same time. For
+-- another topic than the event store its own sequence stands here.
 -- ?1 how many
 -- Gives runs of positions, rising: the first of the run, how many.
 --

@@ -1,0 +1,90 @@
+#include "run/host_parts.h"
+
+/* How old a mark may be while there is enough to apply below it: for some
+ * consumer, and for each. Others wait for it, and it waits for what is in
+ * flight. */
+#define MARK_PAUSE_US      (CLOCK_SECOND / 50)
+#define MARK_PAUSE_LONG_US (CLOCK_SECOND / 2)
+
+/* The mark of a topic that no consumer here reads is moved so often: other
+ * programs look at it. */
+#define UNREAD_PAUSE_US (CLOCK_SECOND / 2)
+
+static const char *const topic_names[HOST_TOPICS] = {TOPIC_EVENT_STORE,
+                                                     TOPIC_EVENT_CAPTURE};
+
+void host_topics_init(struct host *host)
+{
+    for (size_t i = 0; i < HOST_TOPICS; i++) {
+        host->topics[i].watch.topic = topic_names[i];
+        host->topics[i].watch.detector.may_repair = host->app->settings
+                                                        ->schema_create;
+    }
+}
+
+struct host_topic *host_topic_of(struct host *host, const char *source)
+{
+    for (size_t i = 0; i < HOST_TOPICS; i++) {
+        if (strcmp(host->topics[i].watch.topic, source) == 0)
+            return &host->topics[i];
+    }
+    return NULL;
+}
+
+void host_tell_blocked_now(struct host *host)
+{
+    for (size_t i = 0; i < HOST_TOPICS; i++) {
+        const struct mark_watch *watch = &host->topics[i].watch;
+
+        if (watch->detector.blocked[0] != '\0' && watch->blocked_told == 0)
+            log_write(&host->app->log, LOG_WARN,
+                      &(struct log_about){.topic = watch->topic}, "%s",
+                      watch->detector.blocked);
+    }
+}
+
+/* While somebody still has a page below the known mark, a newer one is worth a
+ * round trip only now and then. */
+static bool mark_can_wait(const struct host *host,
+                          const struct host_topic *topic)
+{
+    int64_t age = clock_monotonic() - topic->marked_at;
+    bool some = false, each = true, read = false;
+
+    if (clock_monotonic() < host->look_at)
+        return true;
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].declared.consumer;
+        bool behind = consumer_is_behind(c, topic->watch.mark.mark);
+
+        if (host->workers[i].topic != topic)
+            continue;
+        read = true;
+        some |= behind;
+        each &= behind || c->row.state != CONSUMER_RUNNING;
+    }
+    if (!read && topic != &host->topics[0])
+        return topic->marked_at != 0 && age < UNREAD_PAUSE_US;
+    return host->worked && some &&
+           age < (each ? MARK_PAUSE_LONG_US : MARK_PAUSE_US);
+}
+
+enum status host_advance_marks(struct host *host, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; i < HOST_TOPICS && status == STATUS_OK; i++) {
+        struct host_topic *topic = &host->topics[i];
+        bool undone;
+
+        if (mark_can_wait(host, topic))
+            continue;
+        status = flight_settle(&host->flight, &undone, diag);
+        if (status != STATUS_OK)
+            return status;
+        status = mark_watch_look(&topic->watch, host->app, diag);
+        topic->marked_at = clock_monotonic();
+        host->marked_at = topic->marked_at;
+    }
+    return status;
+}

@@ -1,0 +1,65 @@
+#include "run/retainer.h"
+
+#include "topic/message.h"
+
+/* How often the age and number of captured events are looked at, and how late
+ * that may be while consumers are busy. */
+#define LOOK_PAUSE_US  (10 * CLOCK_SECOND)
+#define BUSY_PATIENCE  2
+#define FORCED_TOLD_US (30 * CLOCK_SECOND)
+
+bool retainer_is_due(const struct retainer *retainer,
+                     const struct application *app, int64_t now, bool busy)
+{
+    const struct retention_policy *policy = &app->settings->retention;
+    int64_t age = now - retainer->looked_at;
+
+    if (policy->max_age_us == 0 && policy->max_rows == 0)
+        return false;
+    if (busy)
+        return age >= BUSY_PATIENCE * LOOK_PAUSE_US;
+    return retainer->more || !retainer->looked || age >= LOOK_PAUSE_US;
+}
+
+static void tell_forced(struct retainer *retainer, struct application *app,
+                        const struct retention_report *report)
+{
+    int64_t now = clock_monotonic();
+
+    if (retainer->forced_told != 0 &&
+        now - retainer->forced_told < FORCED_TOLD_US)
+        return;
+    retainer->forced_told = now;
+    log_write(&app->log, LOG_WARN,
+              &(struct log_about){.topic = TOPIC_EVENT_CAPTURE,
+                                  .position = report->start},
+              "deletes events that a subscribed consumer has not read (the "
+              "slowest stands at %lld), as capture.force says: such a consumer "
+              "is halted with MISSING_HISTORY, or marked as incomplete",
+              (long long)report->slowest);
+}
+
+enum status retainer_step(struct retainer *retainer, struct application *app,
+                          int64_t now, struct diag *diag)
+{
+    struct retention_report report;
+    enum status status = retention_step(app->db, app->catalog,
+                                        &app->settings->retention,
+                                        clock_now(&app->clock), !retainer->more,
+                                        &retainer->retention, &report, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    retainer->looked = true;
+    retainer->more = report.more;
+    if (!report.more)
+        retainer->looked_at = now;
+    if (report.passed)
+        tell_forced(retainer, app, &report);
+    if (report.deleted > 0)
+        log_write(&app->log, LOG_DEBUG,
+                  &(struct log_about){.topic = TOPIC_EVENT_CAPTURE,
+                                      .position = report.start},
+                  "%lld events deleted", (long long)report.deleted);
+    return STATUS_OK;
+}

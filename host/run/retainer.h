@@ -1,0 +1,29 @@
+/*
+ * Retainer -- when captured events are looked at whose time is over, and what
+ * the log is told of it. Deleting is topic/retention.h.
+ */
+#ifndef HOST_RUN_RETAINER_H
+#define HOST_RUN_RETAINER_H
+
+#include "run/application.h"
+#include "topic/retention.h"
+
+/** Starts as all zero. */
+struct retainer {
+    struct retention retention;
+    bool looked;         /* once */
+    bool more;           /* there was more than a batch to delete */
+    int64_t looked_at;   /* when the last look had ended */
+    int64_t forced_told; /* monotonic: when it was told what force does */
+};
+
+/** Whether a batch is due at `now`, which may be any clock that never goes
+ * back. While `busy`, that waits longer. */
+bool retainer_is_due(const struct retainer *retainer,
+                     const struct application *app, int64_t now, bool busy);
+
+/** One batch. */
+enum status retainer_step(struct retainer *retainer, struct application *app,
+                          int64_t now, struct diag *diag) MUST_CHECK;
+
+#endif

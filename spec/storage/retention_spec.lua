@@ -1,0 +1,144 @@
+-- How long captured events are kept: by age, by number, and never past a
+-- consumer that is subscribed, unless that is forced.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+
+local DAY = 86400
+
+local function many(count, fields)
+  local lines = {}
+  for i = 1, count do
+    lines[i] = ('{"type":"thing.Seen","key":"K-%d","payload":{}%s}'):format(i % 7, fields or "")
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+local function days_ago(days)
+  return (',"occurred_at":%q'):format(os.date("!%Y-%m-%dT%H:%M:%SZ", os.time() - days * DAY))
+end
+
+dialect.each(function(database)
+  local app
+
+  local function start(config)
+    app = application.new { database = database, config = config }
+  end
+
+  after_each(function()
+    app:close()
+  end)
+
+  local function emit(count, fields)
+    return app:json("emit", { stdin = many(count, fields) })
+  end
+
+  local function run()
+    app:ok("run", "--until-idle")
+  end
+
+  local function kept()
+    local row = app.db:query [[
+      SELECT count(*) AS rows_there, coalesce(min(global_position), 0) AS first FROM EVENT_CAPTURE_RECORDS]]
+    return { row[1].rows_there, row[1].first }
+  end
+
+  local function topic_start()
+    return tonumber(app.db:value "SELECT topic_start FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-capture'")
+  end
+
+  -- A consumer of the capture topic as its rows say it: one checkpoint each.
+  local function subscribe(id, positions)
+    local since = database.name == "sqlite" and "2024-02-29T00:00:00.000000Z" or "2024-02-29 00:00:00"
+    app.db:execute(([[INSERT INTO CONSUMERS (id, consumer_type, consumer_name, state_since)
+      VALUES ('%s', 'listener', 'c%s', '%s')]]):format(id, id, since))
+    for partition, position in ipairs(positions) do
+      app.db:execute(([[INSERT INTO CONSUMER_CHECKPOINTS (consumer_id, source_name, partition_no, position)
+        VALUES ('%s', 'event-capture', %d, %s)]]):format(id, partition - 1, position))
+    end
+  end
+
+  local FIRST, SECOND = "0190f3a2-0000-7000-8000-000000000001", "0190f3a2-0000-7000-8000-000000000002"
+
+  describe("captured events", function()
+    it("are kept for good unless something else is said", function()
+      start ""
+      emit(5, days_ago(1000))
+      run()
+      assert.same({ 5, 1 }, kept())
+      assert.equal(0, topic_start())
+    end)
+
+    it("beyond a number are deleted, the oldest first, in batches", function()
+      start "capture = { max_rows = 100 }"
+      emit(3456)
+      run()
+      assert.same({ 100, 3357 }, kept())
+      assert.equal(3356, topic_start())
+      run()
+      assert.equal(3356, topic_start())
+    end)
+
+    it("are numbered on when all of them are deleted", function()
+      start 'capture = { max_age = "1s" }'
+      emit(20, days_ago(1))
+      run()
+      assert.same({ 0, 0 }, kept())
+      assert.equal(20, topic_start())
+      assert.equal(21, emit(1).first_position)
+    end)
+
+    it("that are too old are deleted, up to the first that is not", function()
+      start 'capture = { max_age = "10d" }'
+      emit(1500, days_ago(11))
+      emit(1, days_ago(9))
+      emit(1, days_ago(11))
+      run()
+      assert.same({ 2, 1501 }, kept())
+      assert.equal(1500, topic_start())
+    end)
+
+    it("are kept where a subscribed consumer has not read them", function()
+      start "capture = { max_rows = 10 }"
+      emit(100)
+      subscribe(FIRST, { 40, 100 })
+      subscribe(SECOND, { 70 })
+      run()
+      assert.same({ 60, 41 }, kept())
+      assert.equal(40, topic_start())
+      app.db:execute "UPDATE CONSUMER_CHECKPOINTS SET position = 95 WHERE position < 95"
+      run()
+      assert.same({ 10, 91 }, kept())
+    end)
+
+    it("are all kept for a consumer that has recorded no position", function()
+      start "capture = { max_rows = 10 }"
+      emit(100)
+      subscribe(FIRST, { "100", "NULL" })
+      run()
+      assert.same({ 100, 1 }, kept())
+      assert.equal(0, topic_start())
+      app.db:execute "DELETE FROM CONSUMER_CHECKPOINTS" -- as unsubscribe does
+      run()
+      assert.same({ 10, 91 }, kept())
+    end)
+
+    it("are deleted past such a consumer when that is forced, and the log names it", function()
+      start "capture = { max_rows = 10, force = true }"
+      emit(100)
+      subscribe(FIRST, { 40 })
+      local result = app:moontide("run", "--until-idle")
+      assert.equal(0, result.code, result.err)
+      assert.matches("not read %(the slowest stands at 40%)", result.err)
+      assert.same({ 10, 91 }, kept())
+      assert.equal(90, topic_start())
+    end)
+
+    it("that an interrupted deletion left below the start are deleted by the next one", function()
+      start "capture = { max_rows = 100 }"
+      emit(50)
+      app.db:execute "UPDATE HIGH_WATER_MARK_STORE SET topic_start = 30 WHERE topic_name = 'event-capture'"
+      run()
+      assert.same({ 20, 31 }, kept())
+    end)
+  end)
+end)
