@@ -339,6 +339,8 @@ static int64_t next_due(const struct duties *duties)
 {
     if (duties->blocked_at != 0)
         return duties->blocked_at;
+    if (duties->retainer.more)
+        return 0;
     return duties->beat_at < duties->mark_at ? duties->beat_at
                                              : duties->mark_at;
 }
