@@ -126,6 +126,8 @@ enum status cli_rebuild(struct cli *cli, struct diag *diag);
 enum status cli_resume(struct cli *cli, struct diag *diag);
 enum status cli_dead_letters(struct cli *cli, struct diag *diag);
 enum status cli_worker(struct cli *cli, struct diag *diag);
+enum status cli_load(struct cli *cli, struct diag *diag);
+enum status cli_reload(struct cli *cli, struct diag *diag);
 enum status cli_unsubscribe(struct cli *cli, struct diag *diag);
 enum status cli_test(struct cli *cli, struct diag *diag);
 enum status cli_lua(struct cli *cli, struct diag *diag);

@@ -38,6 +38,19 @@ static const struct cli_option run_options[] = {
 static const struct cli_option worker_options[] = {
     {.name = "instance", .argument = "ID", .doc = "the instance that it is"},
     {.name = "supervisor", .argument = "PID", .doc = "who has started it"},
+    {.name = "scripts", .argument = "PLACE", .doc = "what it is to load"},
+    {.name = NULL},
+};
+
+static const struct cli_option load_options[] = {
+    {.name = "supervisor", .argument = "PID", .doc = "who has started it"},
+    {.name = NULL},
+};
+
+static const struct cli_option reload_options[] = {
+    {.name = "accept",
+     .doc = "also when it changes declarations of consumers that run: they go "
+            "on with the read models that they have"},
     {.name = NULL},
 };
 
@@ -275,6 +288,16 @@ const struct cli_verb cli_verbs[] = {
      .min_args = 1,
      .max_args = 1,
      .run = cli_unsubscribe},
+    {.name = "reload",
+     .arguments = "",
+     .doc = "ask the running host to take the saved scripts, and wait",
+     .details =
+         "A host takes saved scripts by itself, and on SIGHUP; this waits for "
+         "what becomes of it. Every host of the application on this machine is "
+         "asked. When they are not good, or would halt a consumer, the ones "
+         "before go on, and the exit code is 78 or 3; 69 when no host runs.",
+     .options = reload_options,
+     .run = cli_reload},
     {.name = "test",
      .arguments = "[ARGS]",
      .doc = "run the specs with busted and the host's Lua runtime",
@@ -318,5 +341,11 @@ const struct cli_verb cli_verbs[] = {
      .options = worker_options,
      .flags = CLI_HIDDEN,
      .run = cli_worker},
+    {.name = "load",
+     .arguments = "",
+     .doc = "what `run` starts",
+     .options = load_options,
+     .flags = CLI_HIDDEN,
+     .run = cli_load},
     {.name = NULL},
 };

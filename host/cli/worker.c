@@ -11,6 +11,7 @@ enum status cli_worker(struct cli *cli, struct diag *diag)
 {
     struct worker_options options = {
         .instance_id = cli_value(cli, "instance"),
+        .scripts = cli_value(cli, "scripts"),
         .quiet = cli->quiet,
     };
     int64_t supervisor;

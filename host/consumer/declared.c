@@ -99,7 +99,7 @@ enum status declared_overtaken(const struct consumer *c,
     fingerprint_describe(&change, &what);
     diag_set(diag, STATUS_REFUSED,
              "%s '%s' goes by another declaration now than this host has "
-             "loaded (%s differ): start this host again",
+             "loaded (%s differ): `moontide reload`, or start this host again",
              c->name.type, c->name.name, what.data);
     buffer_free(&what);
     return STATUS_REFUSED;

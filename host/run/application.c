@@ -24,13 +24,14 @@ static void open_log(const struct settings *settings, struct application *app)
     };
 }
 
-enum status application_script(struct application *app, struct script **script,
-                               struct diag *diag)
+enum status application_script(struct application *app, struct text bundle,
+                               struct script **script, struct diag *diag)
 {
     const struct settings *settings = app->settings;
     struct script_options options = {
         .app_dir = settings->app_dir,
         .scripts = settings->scripts,
+        .bundle = bundle,
         .dialect = db_url_dialect(settings->database),
         .partitions = settings->partitions,
         .limits =
@@ -182,6 +183,13 @@ static bool has_scripts(const struct settings *settings)
 enum status application_open(const struct settings *settings, unsigned needs,
                              struct application *app, struct diag *diag)
 {
+    return application_open_bundle(settings, needs, TEXT_NONE, app, diag);
+}
+
+enum status application_open_bundle(const struct settings *settings,
+                                    unsigned needs, struct text bundle,
+                                    struct application *app, struct diag *diag)
+{
     enum status status = STATUS_OK;
 
     *app = (struct application){.settings = settings};
@@ -189,7 +197,7 @@ enum status application_open(const struct settings *settings, unsigned needs,
     /* scripts first: a broken one must not leave a new database behind */
     if ((needs & APPLICATION_SCRIPTS) != 0 ||
         ((needs & APPLICATION_EVENT_TYPES) != 0 && has_scripts(settings)))
-        status = application_script(app, &app->script, diag);
+        status = application_script(app, bundle, &app->script, diag);
     if (status == STATUS_OK &&
         (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY |
                   APPLICATION_ROWS)) != 0)

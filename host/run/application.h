@@ -41,9 +41,16 @@ enum status application_open(const struct settings *settings, unsigned needs,
 /** Only the connection, for what comes before the schema. db_close is owed. */
 enum status application_connect(const struct settings *settings, bool read_only,
                                 struct db **db, struct diag *diag) MUST_CHECK;
-/** Loads the scripts as they lie there now, into a state of their own;
- * script_close is owed. CONFIG as of script_open. */
-enum status application_script(struct application *app, struct script **script,
+/** The same with the scripts of a bundle (script/source_bundle.h) in place of
+ * those that lie in the folder. */
+enum status application_open_bundle(const struct settings *settings,
+                                    unsigned needs, struct text bundle,
+                                    struct application *app,
+                                    struct diag *diag) MUST_CHECK;
+/** Loads the scripts of a bundle, or (TEXT_NONE) as they lie there now, into a
+ * state of their own; script_close is owed. CONFIG as of script_open. */
+enum status application_script(struct application *app, struct text bundle,
+                               struct script **script,
                                struct diag *diag) MUST_CHECK;
 /** Prepares the tables of those declarations of `script` that are new, or
  * whose shape is another than in `former` (may be NULL). CONFIG with file and

@@ -1,5 +1,7 @@
 #include "run/channel.h"
 
+#include "base/digest.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -19,8 +21,13 @@ static const struct channel_rule rules[] = {
     {CHANNEL_FAILED, CHANNEL_WORKER, STATUS_STOPPED, STATUS_CONFLICT,
      DIAG_MESSAGE_SIZE},
     {CHANNEL_STOPPED, CHANNEL_WORKER, 0, 0, 0},
+    {CHANNEL_SWITCHED, CHANNEL_WORKER, 0, 0, DIGEST_LEN},
+    {CHANNEL_KEPT, CHANNEL_WORKER, STATUS_STOPPED, STATUS_CONFLICT,
+     DIAG_MESSAGE_SIZE},
+    {CHANNEL_LOADED, CHANNEL_WORKER, 0, 0, 0},
     {CHANNEL_STOP, CHANNEL_SUPERVISOR, 0, 0, 0},
     {CHANNEL_WAKE, CHANNEL_SUPERVISOR, 0, 0, 0},
+    {CHANNEL_SWITCH, CHANNEL_SUPERVISOR, 0, CHANNEL_SWITCH_ALL, 256},
 };
 
 static const struct channel_rule *rule_of(int type)

@@ -24,9 +24,21 @@ enum channel_type {
     CHANNEL_READY = 1,   /* it runs; number of consumers, database as shown */
     CHANNEL_FAILED = 2,  /* it ends; enum status, why */
     CHANNEL_STOPPED = 3, /* it has given back all it had and ends */
+    CHANNEL_SWITCHED = 4, /* it runs the version that it was told to; which */
+    CHANNEL_KEPT = 5,     /* it does not; enum status, why */
+    CHANNEL_LOADED = 6,   /* from a script check: all is good */
     /* from the supervisor */
     CHANNEL_STOP = 16, /* finish the batch in hand and end */
     CHANNEL_WAKE = 17, /* look at once */
+    /* take the scripts of a version, first worker of all or not, changed
+     * declarations accepted or not: enum channel_switch; where they lie */
+    CHANNEL_SWITCH = 18,
+};
+
+enum channel_switch {
+    CHANNEL_SWITCH_FIRST = 1 << 0,
+    CHANNEL_SWITCH_ACCEPT = 1 << 1,
+    CHANNEL_SWITCH_ALL = CHANNEL_SWITCH_FIRST | CHANNEL_SWITCH_ACCEPT,
 };
 
 #define CHANNEL_HEAD     4

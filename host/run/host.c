@@ -520,10 +520,15 @@ static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
 {
     look_now(host);
     while (!*stop) {
-        struct host_progress progress;
+        struct host_progress progress = {.idle = false};
         int64_t began = clock_monotonic();
-        enum status status = host_step(host, &progress, diag);
+        enum status status = STATUS_OK;
 
+        if (host->options.between != NULL)
+            status = host->options.between(host->options.between_arg, host,
+                                           diag);
+        if (status == STATUS_OK)
+            status = host_step(host, &progress, diag);
         while (is_passing(status) && !*stop)
             status = recover(host, status, diag);
         if (status != STATUS_OK && !is_passing(status))

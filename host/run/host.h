@@ -29,6 +29,11 @@ struct host_options {
      * run/wake.h does. */
     bool (*wait)(void *arg, int64_t us);
     void *wait_arg;
+    /** Called between steps, by host_run, with nothing in hand: may change what
+     * the host runs (run/reload.h). What it gives is taken as a step's. NULL:
+     * nothing is done. */
+    enum status (*between)(void *arg, struct host *host, struct diag *diag);
+    void *between_arg;
 };
 
 /** The application must have a database, tables and scripts, and outlive the

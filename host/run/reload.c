@@ -69,15 +69,13 @@ static enum status refuse_halting(const struct halting *halting,
     return STATUS_REFUSED;
 }
 
-enum status reload_check(struct application *app, const struct script *script,
-                         bool accept, struct diag *diag)
+/* Whether a host could switch to the script, as far as the database knows. */
+static enum status reload_check(struct application *app,
+                                const struct script *script, struct diag *diag)
 {
     struct halting halting = {.count = 0};
-    enum status status;
+    enum status status = find_halting(app, script, &halting, diag);
 
-    if (accept)
-        return STATUS_OK;
-    status = find_halting(app, script, &halting, diag);
     if (status == STATUS_OK && halting.count > 0)
         return refuse_halting(&halting, diag);
     return status;
@@ -142,13 +140,15 @@ static void take_over(struct host *host, struct script *script, bool accept)
     script_close(old);
 }
 
-enum status host_switch(struct host *host, struct script *script, bool accept,
-                        struct diag *diag)
+enum status host_switch(struct host *host, struct script *script,
+                        const struct reload_terms *terms, struct diag *diag)
 {
     struct application *app = host->app;
     bool undone;
     enum status status = flight_settle(&host->flight, &undone, diag);
 
+    if (status == STATUS_OK && !terms->checked && !terms->accept)
+        status = reload_check(app, script, diag);
     if (status == STATUS_OK)
         status = host_save(host, diag);
     if (status == STATUS_OK)
@@ -156,7 +156,7 @@ enum status host_switch(struct host *host, struct script *script, bool accept,
     if (status != STATUS_OK)
         return status;
     db_withdraw(app->db); /* it was asked for in the old one's words */
-    take_over(host, script, accept);
+    take_over(host, script, terms->accept);
     host_start_workers(host);
     return STATUS_OK;
 }
@@ -180,12 +180,12 @@ enum status host_reload(struct host *host, bool accept,
                         struct reload_report *report, struct diag *diag)
 {
     struct application *app = host->app;
+    const struct reload_terms terms = {.accept = accept};
     struct script *script;
-    bool undone;
     enum status status;
 
     *report = (struct reload_report){.changes = BUFFER_EMPTY};
-    status = application_script(app, &script, diag);
+    status = application_script(app, TEXT_NONE, &script, diag);
     if (status != STATUS_OK)
         return status;
     fill_report(app->script, script, report);
@@ -193,11 +193,7 @@ enum status host_reload(struct host *host, bool accept,
         script_close(script);
         return STATUS_OK;
     }
-    status = flight_settle(&host->flight, &undone, diag);
-    if (status == STATUS_OK)
-        status = reload_check(app, script, accept, diag);
-    if (status == STATUS_OK)
-        status = host_switch(host, script, accept, diag);
+    status = host_switch(host, script, &terms, diag);
     if (status != STATUS_OK) {
         script_close(script);
         reload_report_free(report);

@@ -23,30 +23,30 @@ struct reload_report {
 void reload_report_free(struct reload_report *report);
 
 /**
- * Whether a host could switch to `script`, as far as the database knows. Only
- * reads. REFUSED when a consumer would be halted, with its place in the script
- * and what to do; `accept` says that this is no reason: such a consumer goes
- * on with the read models that it has.
- */
-enum status reload_check(struct application *app, const struct script *script,
-                         bool accept, struct diag *diag) MUST_CHECK;
-
-/**
  * Loads and checks what lies in the scripts folder, and switches to it.
- * CONFIG (a script or its tables, with file and line), REFUSED (see
- * reload_check): everything goes on as it was. So it does when the database
+ * CONFIG (a script or its tables, with file and line), REFUSED (a consumer
+ * would be halted, with its place in the script and what to do; `accept` says
+ * that such a one goes on with the read models that it has): everything goes on as it was. So it does when the database
  * does not answer: the host's way to go on after that, then again.
  */
 enum status host_reload(struct host *host, bool accept,
                         struct reload_report *report,
                         struct diag *diag) MUST_CHECK;
 
+/** How a host switches. */
+struct reload_terms {
+    bool accept;  /* see host_reload */
+    bool checked; /* another host of the same kind did it well */
+};
+
 /**
- * The second half of it: makes the tables that `script` needs and switches.
- * The script belongs to the host when it returns OK, and to the caller else.
- * Consumers that trouble keeps from starting now stand still until they can.
+ * The second half of it: looks whether a consumer would be halted, makes the
+ * tables that `script` needs and switches. The script belongs to the host when
+ * it returns OK, and to the caller else. Consumers that trouble keeps from
+ * starting now stand still until they can.
  */
-enum status host_switch(struct host *host, struct script *script, bool accept,
+enum status host_switch(struct host *host, struct script *script,
+                        const struct reload_terms *terms,
                         struct diag *diag) MUST_CHECK;
 
 #endif

@@ -37,6 +37,8 @@ static int alive(const struct supervisor *supervisor)
 /* With the last handle the loop ends. */
 static void close_all(struct supervisor *supervisor)
 {
+    if (supervisor->reloader != NULL)
+        reloader_stop(supervisor->reloader);
     uv_close((uv_handle_t *)&supervisor->terminate, NULL);
     uv_close((uv_handle_t *)&supervisor->interrupt, NULL);
     uv_close((uv_handle_t *)&supervisor->check, NULL);
@@ -93,6 +95,7 @@ void supervisor_stop(struct supervisor *supervisor, const struct diag *diag)
     if (supervisor->stopping)
         return;
     supervisor->stopping = true;
+    reloader_stop(supervisor->reloader);
     notify_systemd_send(&supervisor->notify, "STOPPING=1");
     for (int i = 0; i < supervisor->nworkers; i++) {
         struct worker_process *worker = &supervisor->workers[i];
@@ -183,6 +186,7 @@ void supervisor_worker_ready(struct supervisor *supervisor,
     worker->ever_ready = true;
     /* what was told before this reached the others only */
     worker_process_send(worker, CHANNEL_WAKE);
+    reloader_worker_ready(supervisor->reloader, worker);
     if (supervisor->started || supervisor->stopping)
         return;
     supervisor->started = true;
@@ -262,6 +266,7 @@ void supervisor_worker_gone(struct supervisor *supervisor,
     struct diag diag;
 
     bury(supervisor, worker);
+    reloader_worker_gone(supervisor->reloader, worker);
     if (supervisor->stopping) {
         note_end(supervisor, worker);
         end_when_alone(supervisor);
@@ -348,7 +353,7 @@ static enum status run_loop(struct supervisor *supervisor, struct diag *diag)
     if (watchdog > 0)
         (void)uv_timer_start(&supervisor->watchdog, on_watchdog, 0, watchdog);
     (void)uv_timer_start(&supervisor->check, on_check, CHECK_MS, CHECK_MS);
-    worker_process_start(&supervisor->workers[0]);
+    reloader_start(supervisor->reloader);
     (void)uv_run(&supervisor->loop, UV_RUN_DEFAULT);
     if (supervisor->overdue > 0)
         diag_set(&supervisor->end, STATUS_FAILED,
@@ -404,8 +409,14 @@ enum status supervisor_run(const struct supervisor_options *options,
     supervisor->vouched = mem_alloc((size_t)options->workers *
                                     sizeof(*supervisor->vouched));
     open_loop(supervisor);
-    status = run_loop(supervisor, diag);
+    status = reloader_open(supervisor, &supervisor->reloader, diag);
+    if (status == STATUS_OK)
+        status = run_loop(supervisor, diag);
+    else
+        close_all(supervisor);
+    (void)uv_run(&supervisor->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&supervisor->loop);
+    reloader_free(supervisor->reloader);
     duties_close(supervisor->duties);
     mem_free(supervisor->vouched);
     mem_free(supervisor->workers);

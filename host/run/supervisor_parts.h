@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "run/duties.h"
 #include "run/notify_systemd.h"
+#include "run/reloader.h"
 #include "run/supervisor.h"
 #include "run/worker_process.h"
 
@@ -23,6 +24,7 @@ struct supervisor {
     uv_timer_t deadline; /* of an orderly stop */
     uv_timer_t watchdog;
     struct notify_systemd notify;
+    struct reloader *reloader;
     struct duties *duties; /* from the first worker that is ready */
     bool duties_ended;
     struct worker_process *workers;

@@ -5,6 +5,7 @@
 #include "run/channel.h"
 #include "run/host.h"
 #include "run/shared_memory.h"
+#include "run/worker_scripts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_OTHER_FD (WORKER_SLOT_FD + 1)
+#define FIRST_OTHER_FD (WORKER_SCRIPTS_FD + 1)
 
 /* A waiting worker says so often that it lives. */
 #define TICK_US (CLOCK_SECOND / 10)
@@ -26,6 +27,8 @@ struct worker_state {
     struct shared_memory memory;
     struct attempt_slot *slot; /* in it */
     struct channel_reader reader;
+    struct worker_scripts scripts;
+    struct application *app;
     const struct log *log;
 };
 
@@ -73,6 +76,7 @@ enum status worker_attach(pid_t supervisor, struct diag *diag)
     set_signals();
     close_others();
     (void)fcntl(WORKER_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(WORKER_SCRIPTS_FD, F_SETFD, FD_CLOEXEC);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return diag_set(diag, STATUS_FAILED,
                         "cannot tie this process to its supervisor: %s",
@@ -111,7 +115,11 @@ static bool take_messages(struct worker_state *worker)
             break;
         if (message.type == CHANNEL_STOP)
             stop_asked = 1;
-        woken |= message.type == CHANNEL_WAKE;
+        if (message.type == CHANNEL_SWITCH &&
+            worker_scripts_order(&worker->scripts, &message, &diag) !=
+                STATUS_OK)
+            end_without_supervisor(worker, diag.message);
+        woken |= message.type == CHANNEL_WAKE || message.type == CHANNEL_SWITCH;
     } while (found);
     return woken;
 }
@@ -155,6 +163,14 @@ static bool wait_for_work(void *arg, int64_t us)
     return woken;
 }
 
+static enum status follow_orders(void *arg, struct host *host,
+                                 struct diag *diag)
+{
+    struct worker_state *worker = arg;
+
+    return worker_scripts_follow(&worker->scripts, worker->app, host, diag);
+}
+
 /* --- its life ------------------------------------------------------------ */
 
 static enum status tell_ready(const struct application *app, struct diag *diag)
@@ -178,6 +194,8 @@ static enum status run_host(struct application *app,
         .supervised = true,
         .wait = wait_for_work,
         .wait_arg = worker,
+        .between = follow_orders,
+        .between_arg = worker,
     };
     struct diag close_diag = {.status = STATUS_OK};
     struct host *host;
@@ -212,6 +230,29 @@ void worker_tell_failure(const struct diag *diag)
     (void)!channel_send(WORKER_CHANNEL_FD, &failed, &gone);
 }
 
+static enum status open_application(const struct worker_options *options,
+                                    struct application *app, struct diag *diag)
+{
+    struct buffer bundle = BUFFER_EMPTY;
+    struct script_place place;
+    enum status status = script_place_read(options->scripts, &place, diag);
+
+    if (status == STATUS_OK)
+        status = worker_scripts_read(&place, &bundle, diag);
+    if (status == STATUS_OK)
+        status = application_open_bundle(
+            options->settings,
+            APPLICATION_DATABASE | APPLICATION_SCRIPTS | APPLICATION_TABLES,
+            buffer_text(&bundle), app, diag);
+    buffer_free(&bundle);
+    if (status != STATUS_OK)
+        return status;
+    status = worker_scripts_verify(app->script, &place, diag);
+    if (status != STATUS_OK)
+        application_close(app);
+    return status;
+}
+
 enum status worker_run(const struct worker_options *options, struct diag *diag)
 {
     const struct channel_message stopped = {.type = CHANNEL_STOPPED};
@@ -222,11 +263,9 @@ enum status worker_run(const struct worker_options *options, struct diag *diag)
 
     worker.slot = worker.memory.at;
     if (status == STATUS_OK)
-        status = application_open(options->settings,
-                                  APPLICATION_DATABASE | APPLICATION_SCRIPTS |
-                                      APPLICATION_TABLES,
-                                  &app, diag);
+        status = open_application(options, &app, diag);
     if (status == STATUS_OK) {
+        worker.app = &app;
         worker.log = &app.log;
         if (options->quiet && app.log.level < LOG_WARN)
             app.log.level = LOG_WARN;

@@ -14,12 +14,14 @@
 /* What a worker finds open. */
 #define WORKER_CHANNEL_FD 3 /* its side of the channel */
 #define WORKER_SLOT_FD    4 /* where it says what it applies */
+#define WORKER_SCRIPTS_FD 6 /* where it reads its scripts from */
 
 struct worker_options {
     const struct settings *settings;
     const char *instance_id;
-    pid_t supervisor; /* whoever started it */
-    bool quiet;       /* warnings and errors only */
+    pid_t supervisor;    /* whoever started it */
+    const char *scripts; /* where they lie: script_place_write */
+    bool quiet;          /* warnings and errors only */
 };
 
 /** Call first: from now on this process ends with its supervisor, and has

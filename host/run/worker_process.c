@@ -154,6 +154,10 @@ static void take_message(struct worker_process *worker,
     case CHANNEL_STOPPED:
         worker->stopped = true;
         break;
+    case CHANNEL_SWITCHED:
+    case CHANNEL_KEPT:
+        reloader_worker_answer(worker->supervisor->reloader, worker, message);
+        break;
     default:
         break;
     }
@@ -232,7 +236,13 @@ static void on_written(uv_write_t *request, int status)
 
 void worker_process_send(struct worker_process *worker, enum channel_type type)
 {
-    const struct channel_message message = {.type = type};
+    worker_process_tell(worker, type, 0, "");
+}
+
+void worker_process_tell(struct worker_process *worker, enum channel_type type,
+                         int64_t number, const char *text)
+{
+    const struct channel_message message = {type, number, text_of(text)};
     uv_stream_t *stream = (uv_stream_t *)&worker->channel;
     struct pending_write *write;
     uv_buf_t bytes;
@@ -252,7 +262,7 @@ void worker_process_send(struct worker_process *worker, enum channel_type type)
 
 /* --- its start ----------------------------------------------------------- */
 
-static void on_exit(uv_process_t *process, int64_t code, int number)
+static void on_ended(uv_process_t *process, int64_t code, int number)
 {
     struct worker_process *worker = process->data;
 
@@ -274,11 +284,12 @@ static void name_instance(struct worker_process *worker)
 static int spawn(struct worker_process *worker)
 {
     const struct supervisor_options *options = worker->supervisor->options;
-    char self[16];
-    char *arguments[ARGUMENTS_MAX] = {"moontide",     "worker",
-                                      "--instance",   worker->instance,
-                                      "--supervisor", self};
-    int n = 6;
+    const struct reloader *reloader = worker->supervisor->reloader;
+    char self[16], scripts[SCRIPT_PLACE_TEXT_SIZE];
+    char *arguments[ARGUMENTS_MAX] = {
+        "moontide",     "worker", "--instance", worker->instance,
+        "--supervisor", self,     "--scripts",  scripts};
+    int n = 8;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDOUT_FILENO},
@@ -286,9 +297,11 @@ static int spawn(struct worker_process *worker)
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&worker->channel},
         {.flags = UV_INHERIT_FD, .data.fd = worker->memory.fd},
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = reloader_fd(reloader)},
     };
     uv_process_options_t how = {
-        .exit_cb = on_exit,
+        .exit_cb = on_ended,
         .file = "/proc/self/exe",
         .args = arguments,
         .stdio = stdio,
@@ -296,6 +309,10 @@ static int spawn(struct worker_process *worker)
     };
 
     (void)snprintf(self, sizeof(self), "%d", (int)getpid());
+    script_place_write(reloader_place(reloader), scripts);
+    memcpy(worker->scripts, reloader_place(reloader)->hash,
+           sizeof(worker->scripts));
+    worker->switching = false;
     if (options->config != NULL) {
         arguments[n++] = "--config";
         arguments[n++] = (char *)options->config;

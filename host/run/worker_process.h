@@ -5,6 +5,7 @@
 #ifndef HOST_RUN_WORKER_PROCESS_H
 #define HOST_RUN_WORKER_PROCESS_H
 
+#include "base/digest.h"
 #include "base/uuid.h"
 #include "consumer/charge.h"
 #include "run/backoff.h"
@@ -30,6 +31,8 @@ struct worker_process {
     int number; /* from 1 */
     enum worker_phase phase;
     char instance[UUID_TEXT_LEN + 1]; /* of the newest start */
+    char scripts[DIGEST_LEN + 1];     /* the version that it runs */
+    bool switching; /* it was told to run another one, and has not answered */
     uv_process_t process;
     uv_pipe_t channel;
     int handles; /* of these that are not closed yet; the process is first */
@@ -55,6 +58,8 @@ void worker_process_init(struct worker_process *worker,
 void worker_process_start(struct worker_process *worker);
 /** Tells it something; a worker that is not there is not told. */
 void worker_process_send(struct worker_process *worker, enum channel_type type);
+void worker_process_tell(struct worker_process *worker, enum channel_type type,
+                         int64_t number, const char *text);
 /** Whether there is a process. */
 bool worker_process_alive(const struct worker_process *worker);
 /** Looks whether it lives, and kills it when it hangs; true when somebody may

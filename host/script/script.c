@@ -165,7 +165,12 @@ static enum status load_folder(struct loading *loading,
     struct buffer folder = BUFFER_EMPTY;
     enum status status;
 
-    buffer_printf(&folder, "%s/%s", options->app_dir, options->scripts);
+    /* the real path: where a link is put to another folder meanwhile, all
+     * files are those of one of them */
+    if (loading->script->state->scripts != NULL)
+        buffer_append_string(&folder, loading->script->state->scripts);
+    else
+        buffer_printf(&folder, "%s/%s", options->app_dir, options->scripts);
     status = list_files(folder.data, &list, diag);
     for (size_t i = 0; status == STATUS_OK && i < list.count; i++)
         status = load_file(loading, folder.data, options->scripts,

@@ -409,7 +409,7 @@ dialect.each(function(database)
       it("leaves the consumer to the newer host, and the older one stands still", function()
         declare(ON_CHANGE)
         append "one"
-        local older = app:start "run"
+        local older = app:start("run", "--workers", "0") -- which takes no other scripts
         process.wait_until(function() return status().position == 1 end, 20, "the first message")
         local before = stored()
         declare(ON_CHANGE, PARTS[2])
@@ -524,7 +524,7 @@ dialect.each(function(database)
 
     it("that a rebuild has replaced is no longer what an older host applies", function()
       append "one"
-      local older = app:start "run"
+      local older = app:start("run", "--workers", "0")
       process.wait_until(function() return status().position == 1 end, 20, "the first message")
       app:write("handlers/lib/names.lua", [[return { of = function(event) return event.payload.f .. "!" end }]])
       app:ok("pause", "models")

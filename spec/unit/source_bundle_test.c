@@ -41,8 +41,11 @@ static int set_up(void **state)
     static struct place place;
     static const char *const folders[] = {"handlers", "handlers/lib", "sql"};
     char path[128];
+    const char *folder = getenv("TMPDIR");
 
-    place = (struct place){.path = "/tmp/bundleXXXXXX"};
+    place = (struct place){.path = ""};
+    snprintf(place.path, sizeof(place.path), "%s/bundleXXXXXX",
+             folder != NULL ? folder : P_tmpdir);
     assert_non_null(mkdtemp(place.path));
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", place.path, folders[i]);

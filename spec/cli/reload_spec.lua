@@ -1,0 +1,238 @@
+-- How saved scripts get into a host that runs: by watching, by SIGHUP and by
+-- `moontide reload`. What a reload takes and refuses: spec/script/reload_spec.lua.
+local dialect = require "spec.support.dialect"
+local application = require "spec.support.application"
+local process = require "spec.support.process"
+
+local WAIT = 30 -- seconds, on a machine that does other things
+
+local TOTALS = [[
+local moontide = require "moontide"
+return moontide.projection "totals" { %s
+  initial = function() return { total = 0 } end,
+  on = { ["spec.Added"] = function(state, event) state.total = state.total + %s event.payload.by end } }
+]]
+
+local function totals(factor, fields) return TOTALS:format(fields or "", factor or "") end
+
+local function count(text, part)
+  local n, from = 0, 1
+  while true do
+    local at, last = text:find(part, from, true)
+    if at == nil then return n end
+    n, from = n + 1, last + 1
+  end
+end
+
+dialect.each(function(database)
+  local workers = database.name == "sqlite" and "1" or "3"
+
+  describe("a running host", function()
+    local app, host
+
+    before_each(function()
+      app = application.new { database = database, config = "partitions = 6",
+        handlers = { ["totals.lua"] = totals() } }
+    end)
+
+    after_each(function() app:close() end)
+
+    local function wait(condition, what)
+      return process.wait_until(condition, WAIT, function() return what .. "\n" .. host:err() end)
+    end
+
+    local function logged(text, times)
+      wait(function() return count(host:err(), text) >= (times or 1) end, "the log to say " .. text)
+    end
+
+    local function start(...)
+      host = app:start("run", "--workers", workers, ...)
+      logged "running"
+    end
+
+    local function stop()
+      host:signal "TERM"
+      assert.equal(0, host:wait(WAIT).code)
+    end
+
+    local function add(by, key)
+      app:append { { aggregate_id = key or "A", type = "spec.Added", payload = ('{"by":%d}'):format(by or 1) } }
+    end
+
+    local function total(key)
+      for _, row in ipairs(app:json("read", "totals")) do
+        if row.key == (key or "A") then return row.state.total end
+      end
+    end
+
+    local function becomes(value, key)
+      wait(function() return total(key) == value end, ("the total to become %d"):format(value))
+    end
+
+    it("takes a saved file, however an editor saves it", function()
+      start()
+      add(1)
+      becomes(1)
+      app:write("handlers/totals.lua", totals "10 *") -- in place
+      logged "reloaded the scripts"
+      add(1)
+      becomes(11)
+      app:write("handlers/.totals.lua.swp", totals "100 *") -- another file in its place
+      app:exec("mv", "handlers/.totals.lua.swp", "handlers/totals.lua")
+      logged("reloaded the scripts", 2)
+      add(1)
+      becomes(111)
+      app:exec("mv", "handlers/totals.lua", "handlers/totals.lua~") -- the old one moved away before
+      app:write("handlers/totals.lua", totals "1000 *")
+      wait(function() return host:err():match "totals%.lua changed[^\n]*\n.*totals%.lua changed.*totals%.lua changed" or
+        count(host:err(), "reloaded the scripts") >= 3 end, "the third version")
+      app:ok "reload"
+      add(1)
+      becomes(1111)
+      stop()
+    end)
+
+    it("keeps what runs while a save is wrong, and says where, to whoever asks, too", function()
+      start()
+      app:write("handlers/totals.lua", totals() .. "end")
+      logged "handlers/totals.lua:5: '<eof>' expected near 'end'"
+      assert.matches("handlers/totals.lua:5: '<eof>'", app:fails(78, "reload"), 1, true)
+      add(1)
+      becomes(1)
+      app:write("handlers/totals.lua", totals("10 *", "key = function(event) return event.key:lower() end,"))
+      logged "would be halted with DECLARATION_CHANGED"
+      assert.matches("totals.lua:2: projection 'totals' would be halted", app:fails(3, "reload"), 1, true)
+      add(1)
+      becomes(2)
+      assert.matches("is live: handlers/totals.lua changed", app:ok("reload", "--accept"), 1, true)
+      add(5)
+      becomes(50, "a")
+      stop()
+    end)
+
+    it("ends the load of a file that loops or ends its process, and goes on", function()
+      app:configure 'partitions = 6, grants = { "os" }, limits = { time = "500ms" }'
+      start()
+      app:write("handlers/totals.lua", "while true do end")
+      logged "handlers/totals.lua:1"
+      app:write("handlers/totals.lua", "os.exit(0)")
+      logged "the process that loaded the scripts has crashed"
+      add(1)
+      becomes(1)
+      app:write("handlers/totals.lua", totals "10 *")
+      logged "reloaded the scripts"
+      stop()
+    end)
+
+    it("takes many files that are saved at once as one version, and new folders", function()
+      start()
+      for i = 1, 30 do
+        app:write(("handlers/lib/deep/m%d.lua"):format(i), "return " .. i)
+        app:write(("handlers/p%d.lua"):format(i), ([[local moontide = require "moontide"
+local n = require "lib.deep.m%d"
+return moontide.projection "p%d" { on = { ["spec.Added"] = function(state) state.n = n end } }]]):format(i, i))
+      end
+      logged "projection 'p30' added"
+      add(1)
+      wait(function() return #app:json("read", "p30") == 1 end, "the last of them")
+      assert.is_true(count(host:err(), "reloaded the scripts") <= 10)
+      app:write("handlers/lib/deep/m7.lua", "return 700")
+      logged "handlers/lib/deep/m7.lua changed; projection 'p7' changed"
+      stop()
+    end)
+
+    it("answers SIGHUP, and says what is the same, and that a configuration takes a restart", function()
+      start()
+      host:signal "HUP"
+      logged "the scripts are those that run"
+      app:configure "partitions = 6, batch = 7"
+      logged "moontide.conf.lua has changed: a reload takes scripts only, so restart the host"
+      assert.matches("nothing has changed", app:ok "reload", 1, true)
+      stop()
+      assert.matches("no host of this application runs", app:fails(69, "reload"), 1, true)
+    end)
+
+    it("goes on without its scripts folder, also with a worker that starts then", function()
+      start()
+      app:exec("mv", "handlers", "aside")
+      logged "the scripts folder"
+      host:signal "HUP"
+      process.signal(host:workers()[1], "KILL")
+      logged "runs again"
+      add(1)
+      becomes(1)
+      app:exec("mv", "aside", "handlers")
+      app:write("handlers/totals.lua", totals "10 *")
+      logged "reloaded the scripts"
+      add(1)
+      becomes(11)
+      stop()
+    end)
+
+    it("gives each host of the application its answer", function()
+      start()
+      local second = app:start("run", "--workers", "1")
+      process.wait_until(function() return second:err():find("running", 1, true) end, WAIT, "the second host")
+      app:write("handlers/totals.lua", totals "10 *")
+      local answers = app:json "reload"
+      assert.equal(2, #answers)
+      assert.equal(answers[1].version, answers[2].version)
+      second:signal "TERM"
+      assert.equal(0, second:wait(WAIT).code)
+      stop()
+    end)
+  end)
+
+  describe("a reload under load", function()
+    local VERSION = [[
+local moontide = require "moontide"
+local VERSION = %d
+return moontide.sql_projection "kept" { tables = "sql/kept.sql",
+  on = { ["spec.Put"] = function(event, ctx)
+    ctx:execute("INSERT INTO kept (position, k, version, page) VALUES (?, ?, ?, ?)",
+      event.position, ctx.key, VERSION, require("lib.page"))
+    if event.payload.fails and ctx.attempt < 3 then error("not yet") end
+  end } }
+]]
+    local TABLE = [[
+CREATE TABLE IF NOT EXISTS kept (position BIGINT NOT NULL, k VARCHAR(40) NOT NULL, version INTEGER NOT NULL,
+  page INTEGER NOT NULL);
+]]
+
+    it("loses and repeats nothing, keeps the order of each key, and mixes no versions", function()
+      local app = application.new { database = database,
+        config = 'partitions = 6, batch = 20, retry = { attempts = 5, delay = "50ms" }' }
+      local events, saves = 6000, 25
+      local function save(n)
+        app:write("handlers/lib/page.lua", "return " .. n)
+        app:write("handlers/kept.lua", VERSION:format(n))
+      end
+      finally(function() app:close() end)
+      app:write("sql/kept.sql", TABLE)
+      save(0)
+      local host = app:start("run", "--workers", workers)
+      process.wait_until(function() return host:err():find("running", 1, true) end, WAIT, function() return host:err() end)
+      local list = {}
+      for i = 1, events do
+        list[i] = { aggregate_id = "k" .. i % 23, type = "spec.Put", payload = ('{"fails":%s}'):format(i % 401 == 0) }
+      end
+      app:write("events.ndjson", application.ndjson(list))
+      local writer = app:start("append", "--batch", "50", "events.ndjson")
+      for n = 1, saves do
+        save(n)
+        app:ok "reload"
+      end
+      assert.equal(0, writer:wait(120).code)
+      process.wait_until(function()
+        return tonumber(app.db:value "SELECT count(*) FROM kept") >= events
+      end, 120, function() return "all messages\n" .. host:err() end)
+      host:signal "TERM"
+      assert.equal(0, host:wait(WAIT).code)
+      assert.equal(tostring(events), tostring(app.db:value "SELECT count(DISTINCT position) FROM kept"))
+      assert.equal(tostring(events), tostring(app.db:value "SELECT count(*) FROM kept"))
+      -- a handler and the module that it requires are of one version
+      assert.equal("0", tostring(app.db:value "SELECT count(*) FROM kept WHERE version <> page"))
+      assert.is_true(tonumber(app.db:value "SELECT count(DISTINCT version) FROM kept") > 3)
+    end)
+  end)
+end)
