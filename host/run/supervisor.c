@@ -391,9 +391,9 @@ enum status supervisor_run(const struct supervisor_options *options,
     supervisor->options = options;
     supervisor->nworkers = options->workers;
     open_log(supervisor);
-    status = notify_systemd_open(&supervisor->notify, diag);
-    if (status != STATUS_OK)
-        goto fail_notify;
+    if (notify_systemd_open(&supervisor->notify, diag) != STATUS_OK)
+        log_write(&supervisor->log, LOG_WARN, NULL,
+                  "the service manager is told nothing: %s", diag->message);
     /* what it was started with goes to the workers with its environment: a URL
      * with a password is not for everybody's eyes */
     if (options->database != NULL)
@@ -422,7 +422,6 @@ enum status supervisor_run(const struct supervisor_options *options,
     mem_free(supervisor->workers);
 fail_loop:
     notify_systemd_close(&supervisor->notify);
-fail_notify:
     mem_free(supervisor);
     return status;
 }

@@ -222,6 +222,15 @@ static void add_math(lua_State *L, int hidden, int globals)
     lua_pop(L, 1);
 }
 
+/* Without this the compiler has no settings, and compiles nothing. Scripts see
+ * the library only when it is granted. */
+static void open_compiler(lua_State *L)
+{
+    lua_pushcfunction(L, luaopen_jit);
+    lua_pushliteral(L, "jit");
+    lua_call(L, 1, 0);
+}
+
 static void add_grants(lua_State *L, int hidden, int globals,
                        const char *const *grants)
 {
@@ -263,7 +272,7 @@ static void add_grants(lua_State *L, int hidden, int globals,
     state->package_granted = contains(grants, "package");
 }
 
-void sandbox_open(lua_State *L, const char *const *grants)
+void sandbox_open(lua_State *L, const char *const *grants, bool jit)
 {
     struct script_state *state = script_state_of(L);
     int hidden;
@@ -272,6 +281,8 @@ void sandbox_open(lua_State *L, const char *const *grants)
     lua_pushvalue(L, LUA_GLOBALSINDEX);
     hidden = lua_gettop(L);
     open_libraries(L);
+    if (jit)
+        open_compiler(L);
     lua_newtable(L);
     globals = lua_gettop(L);
     add_base(L, hidden, globals);

@@ -13,7 +13,8 @@ enum status sandbox_check_grants(const char *const *grants,
                                  struct diag *diag) MUST_CHECK;
 
 /** Opens the libraries and makes the locked environment the globals of a
- * fresh state. From protected code. */
-void sandbox_open(lua_State *L, const char *const *grants);
+ * fresh state; `jit`: the compiler, too, which is on then. From protected
+ * code. */
+void sandbox_open(lua_State *L, const char *const *grants, bool jit);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 static enum status real_folder(const char *path, const char *what, char **real,
@@ -55,6 +56,29 @@ static enum status find_folders(struct script_state *state,
     return real_folder(path, "scripts folder", &state->scripts, diag);
 }
 
+/* Compiled code is written and then made executable. Where that is forbidden
+ * the engine would end the whole process, in the middle of some handler. */
+static enum status check_jit(struct diag *diag)
+{
+    const size_t size = 4096;
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool allowed = page != MAP_FAILED &&
+                   mprotect(page, size, PROT_READ | PROT_EXEC) == 0;
+    int failure = errno;
+
+    if (page != MAP_FAILED)
+        munmap(page, size);
+    if (allowed)
+        return STATUS_OK;
+    return diag_set(diag, STATUS_CONFIG,
+                    "jit = true cannot work here: this process may not make "
+                    "memory executable (%s); set jit to false, or, where "
+                    "systemd starts the host, MemoryDenyWriteExecute=no in its "
+                    "unit",
+                    strerror(failure));
+}
+
 static int build(lua_State *L)
 {
     const struct state_options *options = lua_touserdata(L, 1);
@@ -64,7 +88,7 @@ static int build(lua_State *L)
     state->modules_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_newtable(L);
     state->native_ref = luaL_ref(L, LUA_REGISTRYINDEX);
-    sandbox_open(L, options->grants);
+    sandbox_open(L, options->grants, options->jit);
     /* Opening a library may turn the engine on again, so this comes last. */
     (void)luaJIT_setmode(L, 0,
                          LUAJIT_MODE_ENGINE |
@@ -81,6 +105,8 @@ enum status script_state_open(const struct state_options *options,
     enum status status;
 
     status = sandbox_check_grants(options->grants, diag);
+    if (status == STATUS_OK && options->jit)
+        status = check_jit(diag);
     if (status != STATUS_OK)
         return status;
     state = mem_alloc(sizeof(*state));

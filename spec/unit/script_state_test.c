@@ -783,6 +783,13 @@ static void the_engine_compiles_only_when_asked(void **state)
     options.jit = true;
     script = open_with(&options);
     run_well(script, "assert(jit.status() == true)");
+    /* and it does compile */
+    run_well(script, "local traces, n = 0, 0\n"
+                     "jit.attach(function(what)\n"
+                     "  if what == 'stop' then traces = traces + 1 end\n"
+                     "end, 'trace')\n"
+                     "for i = 1, 1e5 do n = n + i end\n"
+                     "assert(traces > 0)");
     script_state_close(script);
 }
 
