@@ -229,7 +229,6 @@ dialect.each(function(database)
         end
         return false
       end, 20, "the handler")
-      host:signal "TERM"
       host:signal "INT"
       process.wait_until(function() host:signal "INT"; return not host:alive() end, 5, "the end")
       assert.equal(128 + 2, host:wait(5).code)
