@@ -1,5 +1,4 @@
 #include "run/duties.h"
-#include "run/declared_consumer.h"
 
 #include "base/memory.h"
 #include "partition/instance.h"

@@ -2,6 +2,7 @@
 
 #include "run/supervisor_parts.h"
 
+#include "base/log_limit.h"
 #include "base/memory.h"
 
 #include <signal.h>
@@ -293,6 +294,7 @@ static void on_check(uv_timer_t *timer)
     };
     int count = 0;
 
+    log_tell(&supervisor->log, false);
     for (int i = 0; i < supervisor->nworkers; i++) {
         struct worker_process *worker = &supervisor->workers[i];
 
@@ -376,6 +378,7 @@ static void open_log(struct supervisor *supervisor)
         .level = settings->log_level,
         .format = settings->log_format,
         .clock = &supervisor->clock,
+        .limit = log_limit_new(),
     };
     if (supervisor->options->quiet && supervisor->log.level < LOG_WARN)
         supervisor->log.level = LOG_WARN;
@@ -422,6 +425,8 @@ enum status supervisor_run(const struct supervisor_options *options,
     mem_free(supervisor->workers);
 fail_loop:
     notify_systemd_close(&supervisor->notify);
+    log_tell(&supervisor->log, true);
+    log_limit_free(supervisor->log.limit);
     mem_free(supervisor);
     return status;
 }
