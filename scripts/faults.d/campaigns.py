@@ -1,6 +1,7 @@
 """What the fault campaign does to hosts, writers, servers and connections."""
 
 import atexit
+import pathlib
 import signal
 import subprocess
 import time
@@ -96,12 +97,35 @@ class Host:
         return mark == end
 
 
+def workers(process):
+    """The processes that it has started."""
+    try:
+        path = f"/proc/{process.pid}/task/{process.pid}/children"
+        return pathlib.Path(path).read_text(encoding="ascii").split()
+    except OSError:
+        return []
+
+
+def lives(pid):
+    """Whether that process runs still; one that nobody has waited for does not."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
 def kill(process):
-    """SIGKILL; false when the process had ended before it came."""
+    """SIGKILL; false when the process had ended before it came. Its workers die
+    with it, a little later."""
     if process.poll() is not None:
         return False
+    process.send_signal(signal.SIGSTOP)  # it starts none meanwhile
+    started = workers(process)
     process.send_signal(signal.SIGKILL)
-    return process.wait(DEADLINE) == -signal.SIGKILL
+    killed = process.wait(DEADLINE) == -signal.SIGKILL
+    wait_until(lambda: not any(map(lives, started)), "the workers are dead")
+    return killed
 
 
 # --- kills -----------------------------------------------------------------------
