@@ -17,9 +17,12 @@ enum status apply_begin(struct consumer *c, bool *run,
     bool undone, own = flight_is_of(c);
     struct checkpoints stored;
     enum status status;
+    int lost;
 
     *run = false;
     c->ended = NULL;
+    if (c->leases.count == 0)
+        return STATUS_OK;
     status = flight_settle(env->flight, &undone, diag);
     if (status != STATUS_OK || (own && undone))
         return status;
@@ -27,16 +30,17 @@ enum status apply_begin(struct consumer *c, bool *run,
     if (status != STATUS_OK)
         return status;
     checkpoints_init(&stored, c->stored.partitions);
-    status = checkpoint_lock(env->db, env->catalog, c->row.id, c->source,
-                             &stored, lock, diag);
-    if (status == STATUS_OK &&
-        (lock->epoch != c->row.epoch ||
-         memcmp(stored.position, c->stored.position,
-                (size_t)stored.partitions * sizeof(*stored.position)) != 0))
+    status = checkpoint_take(env->db, env->catalog, c->row.id, c->source,
+                             &c->leases, env->instance, &stored, lock, &lost,
+                             diag);
+    if (status == STATUS_OK && lost >= 0)
         status = diag_set(diag, STATUS_FENCED,
-                          "the checkpoints of '%s' were moved by another "
-                          "process: only one may run on this database",
-                          c->name.name);
+                          "partition %d was taken over by another instance",
+                          lost);
+    else if (status == STATUS_OK &&
+             (lock->epoch != c->row.epoch || !consumer_stands_at(c, &stored)))
+        status = diag_set(diag, STATUS_FENCED,
+                          "the checkpoints were moved by somebody else");
     checkpoints_free(&stored);
     if (status != STATUS_OK) {
         db_rollback(env->db);
@@ -278,20 +282,28 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
     return STATUS_OK;
 }
 
-/* Skips are met again only by a partition that is behind. */
+/* Skips are met again only by a partition that is behind: also by one that
+ * another instance applies. */
 static enum status forget_skips(struct consumer *c, const struct poll *poll,
                                 int64_t through, struct diag *diag)
 {
+    struct checkpoint_lock lock = {.epoch = 0};
+    struct checkpoints now;
     int64_t lowest = through;
+    enum status status = STATUS_OK;
 
-    for (int p = 0; p < c->stored.partitions; p++) {
-        bool moves = false;
-
-        for (size_t i = 0; i < poll->npartitions; i++)
-            moves |= poll->partitions[i] == p;
-        if (!moves && c->stored.position[p] < lowest)
-            lowest = c->stored.position[p];
-    }
+    checkpoints_init(&now, c->stored.partitions);
+    memcpy(now.position, c->stored.position,
+           (size_t)now.partitions * sizeof(*now.position));
+    if (!leases_hold_all(&c->leases))
+        status = checkpoint_read(c->env->db, c->env->catalog, c->row.id,
+                                 c->source, &now, &lock, diag);
+    for (int p = 0; p < now.partitions; p++)
+        if (!polled(poll, p) && now.position[p] < lowest)
+            lowest = now.position[p];
+    checkpoints_free(&now);
+    if (status != STATUS_OK)
+        return status;
     return skips_forget(c->env->db, c->env->catalog, c->row.id, c->source,
                         lowest, diag);
 }
@@ -372,7 +384,11 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
         end_early(c, &end, through);
     }
 
-    status = apply_record(c, false, diag);
+    if (looked != NULL)
+        status = checkpoint_still(env->db, env->catalog, c->row.id,
+                                  c->row.epoch, diag);
+    if (status == STATUS_OK)
+        status = apply_record(c, false, diag);
     if (status == STATUS_OK && lock->skipped)
         status = forget_skips(c, poll, *through, diag);
     if (status == STATUS_OK && looked != NULL)

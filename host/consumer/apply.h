@@ -16,9 +16,9 @@
 
 /**
  * Applies consumer->page for the partitions of `poll`. OK also when the
- * consumer turned out to be paused or halted. FENCED when its checkpoints
- * were moved by somebody else. On anything but OK nothing was applied (LOST:
- * or all of it was).
+ * consumer turned out to be paused or halted. FENCED when a lease was lost, or
+ * its checkpoints were moved by somebody else. On anything but OK nothing was
+ * applied (LOST: or all of it was).
  */
 enum status apply_page(struct consumer *consumer, const struct poll *poll,
                        struct diag *diag) MUST_CHECK;
@@ -27,7 +27,7 @@ enum status apply_page(struct consumer *consumer, const struct poll *poll,
  * runs its units is in consumer/apply_units.c. */
 
 /** Begins, locks and compares. *run is false when the consumer is paused or
- * halted; the transaction is then over. */
+ * halted, or no partition is held; the transaction is then over. */
 enum status apply_begin(struct consumer *consumer, bool *run,
                         struct checkpoint_lock *lock,
                         struct diag *diag) MUST_CHECK;

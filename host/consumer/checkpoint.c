@@ -19,7 +19,7 @@ void checkpoints_free(struct checkpoints *checkpoints)
 
 /* One row: partition, position, end of the replay, mark of missing history,
  * state, reason, epoch, two flags. */
-static enum status row_take(struct db_rows *rows, int expected,
+static enum status row_take(struct db_rows *rows, bool first, int expected,
                             struct checkpoints *stored,
                             struct checkpoint_lock *lock, struct diag *diag)
 {
@@ -32,14 +32,14 @@ static enum status row_take(struct db_rows *rows, int expected,
                         (long long)partition, expected, stored->partitions);
     stored->position[partition] = db_is_null(rows, 1) ? CHECKPOINT_NONE
                                                       : db_get_int64(rows, 1);
-    if (expected == 0) {
+    if (first) {
         lock->replay_through = CHECKPOINT_NONE;
         lock->incomplete = false;
     }
     if (!db_is_null(rows, 2) && db_get_int64(rows, 2) > lock->replay_through)
         lock->replay_through = db_get_int64(rows, 2);
     lock->incomplete |= !db_is_null(rows, 3);
-    if (expected > 0)
+    if (!first)
         return STATUS_OK; /* the rest is the same in every row */
     lock->epoch = db_is_null(rows, 6) ? 0 : db_get_int64(rows, 6);
     lock->undelivered = db_get_bool(rows, 7);
@@ -69,7 +69,7 @@ static enum status read_all(struct db *db, const struct db_sql *sql,
         status = db_next(rows, &more, diag);
         if (status != STATUS_OK || !more)
             break;
-        status = row_take(rows, count, stored, lock, diag);
+        status = row_take(rows, count == 0, count, stored, lock, diag);
         if (status != STATUS_OK)
             break;
         count++;
@@ -90,6 +90,67 @@ enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
 {
     return read_all(db, catalog_sql(catalog, SQL_CHECKPOINT_LOCK), consumer_id,
                     source, stored, lock, diag);
+}
+
+/* Columns behind those of row_take. */
+enum { COLUMN_INSTANCE = 9, COLUMN_GENERATION };
+
+static bool is_held(struct db_rows *rows, const char *instance,
+                    int64_t generation)
+{
+    return !db_is_null(rows, COLUMN_INSTANCE) &&
+           text_equal(db_get_text(rows, COLUMN_INSTANCE), text_of(instance)) &&
+           db_get_int64(rows, COLUMN_GENERATION) == generation;
+}
+
+enum status checkpoint_take(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            const struct leases *leases, const char *instance,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock, int *lost,
+                            struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integers(leases->mine, leases->count)};
+    struct db_rows *rows;
+    size_t count = 0;
+    bool more = false;
+    enum status status = db_query(db, catalog_sql(catalog, SQL_CHECKPOINT_TAKE),
+                                  params, 3, &rows, diag);
+
+    *lost = -1;
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
+        int partition = (int)leases->mine[count];
+
+        /* a lease without a row was given up, or its consumer is gone */
+        if (db_get_int64(rows, 0) != partition ||
+            !is_held(rows, instance, leases->generations[count])) {
+            *lost = partition;
+            break;
+        }
+        status = row_take(rows, count == 0, partition, stored, lock, diag);
+        if (status != STATUS_OK || ++count == leases->count)
+            break;
+    }
+    db_rows_close(rows);
+    if (status == STATUS_OK && *lost < 0 && count < leases->count)
+        *lost = (int)leases->mine[count];
+    return status;
+}
+
+enum status checkpoint_still(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, int64_t epoch,
+                             struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id),
+                                      db_integer(epoch)};
+
+    if ((db_abilities(db) & DB_SEES_EARLIER) == 0)
+        return STATUS_OK;
+    return db_queue(db, catalog_sql(catalog, SQL_CONSUMER_STILL), params, 2, 1,
+                    -1, diag);
 }
 
 enum status checkpoint_read(struct db *db, const struct catalog *catalog,

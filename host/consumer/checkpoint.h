@@ -9,6 +9,7 @@
 #include "consumer/registry.h"
 #include "db/catalog.h"
 #include "db/db.h"
+#include "partition/leases.h"
 
 #define CHECKPOINT_NONE INT64_C(-1) /* position NULL: nothing read yet */
 
@@ -42,7 +43,29 @@ enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
                             struct checkpoint_lock *lock,
                             struct diag *diag) MUST_CHECK;
 
-/** The same without the lock, in a transaction that may only read. */
+/**
+ * Locks what a batch is applied under, the leases and the checkpoints of the
+ * partitions that are held, and reads these into `stored` (others stay as they
+ * are); several may do so side by side, each for its own. *lost is a partition
+ * whose lease `instance` holds no more under the generation it knows, or -1:
+ * nothing may be applied then.
+ */
+enum status checkpoint_take(struct db *db, const struct catalog *catalog,
+                            const char *consumer_id, const char *source,
+                            const struct leases *leases, const char *instance,
+                            struct checkpoints *stored,
+                            struct checkpoint_lock *lock, int *lost,
+                            struct diag *diag) MUST_CHECK;
+
+/** Queues the question whether the consumer still runs in the epoch, where
+ * checkpoint_take cannot tell for sure; when it does not, the commit is a
+ * CONFLICT. Before the batch itself changes the state. */
+enum status checkpoint_still(struct db *db, const struct catalog *catalog,
+                             const char *consumer_id, int64_t epoch,
+                             struct diag *diag) MUST_CHECK;
+
+/** The same as checkpoint_lock without the lock, in a transaction that may
+ * only read. */
 enum status checkpoint_read(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
                             struct checkpoints *stored,

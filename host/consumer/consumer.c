@@ -64,6 +64,11 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
         .saved_at = consumer_time(env),
         .replay_through = CHECKPOINT_NONE,
     };
+    leases_init(&c->leases, env->partitions);
+    c->careful_through = mem_grow(NULL, (size_t)env->partitions,
+                                  sizeof(*c->careful_through));
+    for (int i = 0; i < env->partitions; i++)
+        c->careful_through[i] = CHECKPOINT_NONE;
     checkpoints_init(&c->stored, env->partitions);
     checkpoints_init(&c->reached, env->partitions);
     checkpoints_init(&c->before, env->partitions);
@@ -73,6 +78,8 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
 
 void consumer_free(struct consumer *c)
 {
+    leases_free(&c->leases);
+    mem_free(c->careful_through);
     checkpoints_free(&c->stored);
     checkpoints_free(&c->reached);
     checkpoints_free(&c->before);
@@ -99,6 +106,18 @@ static void copy_positions(struct checkpoints *to,
 {
     memcpy(to->position, from->position,
            (size_t)from->partitions * sizeof(*from->position));
+}
+
+bool consumer_stands_at(const struct consumer *c,
+                        const struct checkpoints *other)
+{
+    for (size_t i = 0; i < c->leases.count; i++) {
+        int64_t p = c->leases.mine[i];
+
+        if (other->position[p] != c->stored.position[p])
+            return false;
+    }
+    return true;
 }
 
 void consumer_forget_last_batch(struct consumer *c)
@@ -137,10 +156,11 @@ static enum status take_position(struct consumer *c, struct diag *diag)
     c->replay_through = lock.replay_through;
     c->incomplete = lock.incomplete;
     buffer_clear(&c->swept);
+    c->finish_at = 0;
+    event_page_forget(&c->page);
     /* where it has not moved on, it met its conflicts over the same messages:
      * they count, also when one of them has cost the connection */
-    if (memcmp(c->before.position, c->stored.position,
-               (size_t)c->stored.partitions * sizeof(*c->stored.position)) != 0)
+    if (!consumer_stands_at(c, &c->before))
         c->conflicts = 0;
     copy_positions(&c->before, &c->stored);
     c->quiet = c->careful = false;
@@ -235,6 +255,20 @@ enum status consumer_open(struct consumer *c, struct diag *diag)
     return status;
 }
 
+/* What was taken over from one that had lapsed begins carefully; what was lost
+ * is somebody else's to be careful with. */
+static void take_leases(struct consumer *c)
+{
+    for (int p = 0; c->leases.changed && p < c->leases.partitions; p++) {
+        if (!leases_hold(&c->leases, p))
+            c->careful_through[p] = CHECKPOINT_NONE;
+        else if (c->leases.taken_over[p])
+            c->careful_through[p] = CAREFUL_UNKNOWN;
+        c->leases.taken_over[p] = false;
+    }
+    c->leases.changed = false;
+}
+
 enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
     bool ran = is_running(c);
@@ -250,9 +284,12 @@ enum status consumer_reload(struct consumer *c, struct diag *diag)
         return status;
     status = take_position(c, diag);
     db_rollback(c->env->db);
-    if (status == STATUS_OK && (!ran || c->row.epoch != epoch))
+    if (status != STATUS_OK)
+        return status;
+    take_leases(c);
+    if (!ran || c->row.epoch != epoch)
         c->unchecked = true;
-    return status;
+    return STATUS_OK;
 }
 
 static int64_t target_us(const struct consumer *c)
@@ -284,7 +321,8 @@ void consumer_adapt(struct consumer *c, size_t count, int64_t took_us)
 bool consumer_is_behind(const struct consumer *c, int64_t mark)
 {
     for (int p = 0; is_running(c) && p < c->reached.partitions; p++)
-        if (c->reached.position[p] < mark && !c->held.blocked[p])
+        if (leases_hold(&c->leases, p) && c->reached.position[p] < mark &&
+            !c->held.blocked[p])
             return true;
     return is_running(c) && rebuild_is_read(c);
 }
@@ -327,7 +365,7 @@ static enum status read_holds(struct consumer *c, struct diag *diag)
 static bool any_blocked(const struct consumer *c)
 {
     for (int p = 0; p < c->held.partitions; p++)
-        if (c->held.blocked[p])
+        if (leases_hold(&c->leases, p) && c->held.blocked[p])
             return true;
     return false;
 }
@@ -395,7 +433,7 @@ enum status consumer_step(struct consumer *c,
     enum status status;
 
     *worked = false;
-    if (!is_running(c))
+    if (!is_running(c) || c->leases.count == 0)
         return STATUS_OK;
     if (c->unchecked) {
         status = check_again(c, diag);
@@ -422,10 +460,8 @@ enum status consumer_step(struct consumer *c,
         if (status != STATUS_OK || undone)
             return status;
     }
-    if (rebuild_is_read(c)) {
-        *worked = true;
-        return rebuild_finish(c, diag);
-    }
+    if (rebuild_is_read(c))
+        return rebuild_finish(c, worked, diag);
     if (gap_is_met(c, mark->start)) {
         *worked = true;
         return gap_settle(c, mark->start, diag);
@@ -463,19 +499,19 @@ enum status consumer_step(struct consumer *c,
         consumer_adapt(c, c->page.count, clock_monotonic() - began);
     /* before anything else wants the connection */
     if (status == STATUS_OK && flight_is_of(c))
-        event_page_fetch(event_store_topic(c->env->store), c->env->db,
-                         &c->filter, &c->page);
+        poll_fetch(c, &poll);
     return status;
 }
 
-/* Partitions that were reached at `position` but not saved there. */
+/* Partitions of this process that were reached at `position` but not saved
+ * there. */
 static size_t unsaved_at(const struct consumer *c, int64_t position,
                          int64_t *partitions)
 {
     size_t count = 0;
 
     for (int p = 0; p < c->reached.partitions; p++)
-        if (c->reached.position[p] == position &&
+        if (leases_hold(&c->leases, p) && c->reached.position[p] == position &&
             c->stored.position[p] < position)
             partitions[count++] = p;
     return count;
@@ -494,7 +530,8 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     for (int p = 0; p < c->reached.partitions; p++)
-        any |= c->reached.position[p] > c->stored.position[p];
+        any |= leases_hold(&c->leases, p) &&
+               c->reached.position[p] > c->stored.position[p];
     if (!any || !is_running(c))
         return STATUS_OK;
     status = apply_begin(c, &run, &lock, diag);
@@ -514,6 +551,9 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
                                         c->source, partitions, count,
                                         c->reached.position[p], diag);
     }
+    if (status == STATUS_OK)
+        status = checkpoint_still(env->db, env->catalog, c->row.id,
+                                  c->row.epoch, diag);
     if (status == STATUS_OK)
         status = db_commit(env->db, NULL, diag);
     if (status != STATUS_OK) {

@@ -20,6 +20,7 @@ struct attempt_slot; /* consumer/attempt_slot.h */
 struct flight;       /* consumer/flight.h */
 
 struct consumer_env {
+    const char *instance; /* whose leases are applied under; NULL: a verb's */
     struct db *db;
     const struct catalog *catalog;
     const struct names *names;
@@ -49,6 +50,8 @@ struct consumer_retries {
     int conflicts;      /* in a row */
 };
 
+#define CAREFUL_UNKNOWN INT64_MAX
+
 /** Fields are for the files of this folder; the host reads counters only. */
 struct consumer {
     const struct consumer_env *env;
@@ -67,11 +70,20 @@ struct consumer {
     bool unchecked;    /* it may have been let run by another declaration */
 
     struct consumer_row row;
+    /* The partitions that this process applies, filled by the coordinator.
+     * Of the others nothing below says more than when it was read. */
+    struct leases leases;
+    /* By partition: so far it is read carefully, since an instance that lapsed
+     * may have died of what lies there (CHECKPOINT_NONE: not at all;
+     * CAREFUL_UNKNOWN: how far is not known yet). */
+    int64_t *careful_through;
     struct checkpoints stored;  /* as committed */
     struct checkpoints reached; /* stored, or further over empty stretches */
     struct checkpoints before;  /* stored, before the newest batch */
     int64_t saved_at;           /* consumer_time of the last save */
     int64_t replay_through;     /* a rebuild replays so far, or NONE */
+    int64_t finish_at;          /* consumer_time: when to look again whether
+                                   others have read the replay to its end */
     bool incomplete;            /* went past history that was missing */
     bool passes_gaps;           /* as declared: goes on behind such a gap */
     struct buffer swept;        /* key that the end of a replay has come to */
@@ -138,8 +150,8 @@ enum status consumer_start(struct consumer *consumer,
 enum status consumer_open(struct consumer *consumer,
                           struct diag *diag) MUST_CHECK;
 
-/** Reads state and checkpoints again, after another owner moved them or a
- * connection was lost. */
+/** Reads state and checkpoints again, after another owner moved them, the
+ * leases have changed, or a connection was lost. */
 enum status consumer_reload(struct consumer *consumer,
                             struct diag *diag) MUST_CHECK;
 
@@ -162,6 +174,10 @@ bool consumer_awaits_retry(const struct consumer *consumer);
 
 /** Shrinks or grows the page after one of `count` messages took so long. */
 void consumer_adapt(struct consumer *consumer, size_t count, int64_t took_us);
+
+/** Whether `other` has the partitions that are held where memory has them. */
+bool consumer_stands_at(const struct consumer *consumer,
+                        const struct checkpoints *other);
 
 /** Whether it runs and has something to read below `mark`. */
 bool consumer_is_behind(const struct consumer *consumer, int64_t mark);

@@ -9,10 +9,10 @@ bool flight_is_of(const struct consumer *c)
     return c->env->flight != NULL && c->env->flight->owner == c;
 }
 
-static bool all_stand_at(const struct checkpoints *stored, int64_t position)
+static bool all_stand_at(const struct consumer *c, int64_t position)
 {
-    for (int p = 0; p < stored->partitions; p++)
-        if (stored->position[p] != position)
+    for (size_t i = 0; i < c->leases.count; i++)
+        if (c->stored.position[c->leases.mine[i]] != position)
             return false;
     return true;
 }
@@ -22,34 +22,43 @@ bool flight_may(const struct consumer *c, const struct poll *poll)
     return c->env->flight != NULL &&
            (db_abilities(c->env->db) & DB_CAN_LEAVE) != 0 && c->quiet &&
            !c->careful && c->singly == 0 && c->conflicts == 0 &&
-           poll->npartitions == (size_t)c->stored.partitions &&
-           all_stand_at(&c->stored, poll->after);
+           poll->npartitions == c->leases.count && all_stand_at(c, poll->after);
 }
 
 enum status flight_pass(struct consumer *c, const struct poll *poll,
                         int64_t through, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
+    const struct leases *leases = &c->leases;
     const struct db_value params[] = {
-        db_string(c->row.id),     db_string(c->source),
-        db_integer(poll->after),  db_integer(through),
-        db_integer(c->row.epoch), db_boolean(c->retries.any)};
+        db_string(c->row.id),
+        db_string(c->source),
+        db_integers(leases->mine, leases->count),
+        db_integers(leases->generations, leases->count),
+        db_string(env->instance),
+        db_integer(poll->after),
+        db_integer(through),
+        db_integer(c->row.epoch),
+        db_boolean(c->retries.any)};
     /* what a statement compares is as it was when the statement began, so the
      * waiting for a lock must be over by then */
     enum status status = db_queue(
-        env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_LOCK), params, 2,
+        env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_TAKE), params, 3,
         DB_ANY_ROWS, -1, diag);
 
     if (status != STATUS_OK)
         return status;
     return db_queue(env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_PASS),
-                    params, 6, c->stored.partitions, -1, diag);
+                    params, 9, (int64_t)leases->count, -1, diag);
 }
 
 static void move_to(struct consumer *c, int64_t position)
 {
-    for (int p = 0; p < c->stored.partitions; p++)
+    for (size_t i = 0; i < c->leases.count; i++) {
+        int64_t p = c->leases.mine[i];
+
         c->stored.position[p] = c->reached.position[p] = position;
+    }
 }
 
 enum status flight_send(struct consumer *c, const struct poll *poll,

@@ -4,12 +4,13 @@
  * another one on the connection.
  *
  * Its transaction did not look before it wrote: one statement in it moves the
- * checkpoints if they stand where memory has them, the consumer runs, messages
- * are undelivered or not as memory has it, none of these is the page's own, and
- * none is skipped, and fails otherwise. Memory is ahead of the database until the answer, and goes back
- * when that is a failure; then the page is read again and applied as
- * consumer/apply.h says. Messages that wait behind what is undelivered go
- * along; a failure of one that is to be told does not.
+ * checkpoints if they stand where memory has them, the leases are held, the
+ * consumer runs, messages are undelivered or not as memory has it, none of
+ * these is the page's own, and none is skipped, and fails otherwise. Memory is
+ * ahead of the database until the answer, and goes back when that is a failure;
+ * then the page is read again and applied as consumer/apply.h says. Messages
+ * that wait behind what is undelivered go along; a failure of one that is to be
+ * told does not.
  */
 #ifndef HOST_CONSUMER_FLIGHT_H
 #define HOST_CONSUMER_FLIGHT_H

@@ -1,11 +1,11 @@
 #include "consumer/gap.h"
 
-#include "consumer/apply.h"
+#include "consumer/flight.h"
 
 bool gap_is_met(const struct consumer *c, int64_t start)
 {
     for (int p = 0; start > 0 && p < c->reached.partitions; p++)
-        if (c->reached.position[p] < start)
+        if (leases_hold(&c->leases, p) && c->reached.position[p] < start)
             return true;
     return false;
 }
@@ -48,21 +48,43 @@ static void tell(const struct consumer *c, int64_t start)
                   (long long)start, c->name.name);
 }
 
+/* What is decided is so for all partitions, whoever applies them. */
+static enum status settle(struct consumer *c, int64_t start, bool *settled,
+                          struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct checkpoint_lock lock = {.epoch = 0};
+    struct checkpoints stored;
+    enum status status;
+
+    checkpoints_init(&stored, c->stored.partitions);
+    status = checkpoint_lock(env->db, env->catalog, c->row.id, c->source,
+                             &stored, &lock, diag);
+    /* otherwise somebody else has settled it, or has done something else */
+    *settled = status == STATUS_OK && lock.state == CONSUMER_RUNNING &&
+               lock.epoch == c->row.epoch && consumer_stands_at(c, &stored);
+    checkpoints_free(&stored);
+    if (!*settled)
+        return status;
+    return c->passes_gaps ? pass(c, start, diag) : halt(c, diag);
+}
+
 enum status gap_settle(struct consumer *c, int64_t start, struct diag *diag)
 {
-    struct checkpoint_lock lock = {.epoch = 0};
-    bool run;
-    enum status status = apply_begin(c, &run, &lock, diag);
+    bool settled = false, undone;
+    enum status status = flight_settle(c->env->flight, &undone, diag);
 
-    if (status != STATUS_OK || !run)
-        return status;
-    status = c->passes_gaps ? pass(c, start, diag) : halt(c, diag);
     if (status == STATUS_OK)
-        status = db_commit(c->env->db, NULL, diag);
-    if (status != STATUS_OK) {
-        db_rollback(c->env->db);
+        status = db_begin(c->env->db, diag);
+    if (status != STATUS_OK)
         return status;
-    }
-    tell(c, start);
+    status = settle(c, start, &settled, diag);
+    if (status == STATUS_OK && settled)
+        status = db_commit(c->env->db, NULL, diag);
+    db_rollback(c->env->db);
+    if (status != STATUS_OK)
+        return status;
+    if (settled)
+        tell(c, start);
     return consumer_reload(c, diag);
 }

@@ -2,8 +2,14 @@
 
 #include <assert.h>
 
-/* Of the partitions that no message without keys blocks: the lowest reached
- * position, and the next one above it (or the mark). */
+/* A partition that is held, and that no message without keys blocks. */
+static bool is_read(const struct consumer *c, int partition)
+{
+    return leases_hold(&c->leases, partition) && !c->held.blocked[partition];
+}
+
+/* Of the partitions that are read: the lowest reached position, and the next
+ * one above it (or the mark). */
 static void find_group(const struct consumer *c, int64_t mark, int64_t *lowest,
                        int64_t *next)
 {
@@ -11,12 +17,17 @@ static void find_group(const struct consumer *c, int64_t mark, int64_t *lowest,
 
     *lowest = *next = mark;
     for (int p = 0; p < reached->partitions; p++)
-        if (!c->held.blocked[p] && reached->position[p] < *lowest)
+        if (is_read(c, p) && reached->position[p] < *lowest)
             *lowest = reached->position[p];
     for (int p = 0; p < reached->partitions; p++)
-        if (!c->held.blocked[p] && reached->position[p] > *lowest &&
+        if (is_read(c, p) && reached->position[p] > *lowest &&
             reached->position[p] < *next)
             *next = reached->position[p];
+}
+
+static struct topic *topic_of(const struct consumer *consumer)
+{
+    return event_store_topic(consumer->env->store);
 }
 
 static struct event_range range_of(const struct consumer *consumer,
@@ -30,24 +41,57 @@ static struct event_range range_of(const struct consumer *consumer,
     };
 }
 
+/* A key function may send any message to any partition, so only the message's
+ * own key lets the database leave partitions out. */
+static struct event_filter filter_of(const struct consumer *consumer,
+                                     const int64_t *partitions, size_t count)
+{
+    struct event_filter filter = consumer->filter;
+
+    if (!consumer->own_key && count < (size_t)consumer->reached.partitions) {
+        filter.partitions = partitions;
+        filter.npartitions = count;
+    }
+    return filter;
+}
+
+/* The page behind one of all that is held. Their list lives on, as long as the
+ * leases do. */
+static bool is_of_all(const struct consumer *consumer, const struct poll *poll)
+{
+    return poll->npartitions == consumer->leases.count;
+}
+
 void poll_announce(struct consumer *consumer, const struct poll *poll,
                    int64_t through)
 {
+    const struct leases *leases = &consumer->leases;
     struct event_range range = range_of(consumer, through, poll->mark);
+    struct event_filter filter = filter_of(consumer, leases->mine,
+                                           leases->count);
 
-    if (poll->npartitions == (size_t)consumer->reached.partitions &&
-        consumer->singly == 0)
-        event_page_announce(event_store_topic(consumer->env->store),
-                            consumer->env->db, &consumer->filter, &range,
-                            &consumer->page);
+    if (is_of_all(consumer, poll) && consumer->singly == 0)
+        event_page_announce(topic_of(consumer), consumer->env->db, &filter,
+                            &range, &consumer->page);
+}
+
+void poll_fetch(struct consumer *consumer, const struct poll *poll)
+{
+    const struct leases *leases = &consumer->leases;
+    struct event_filter filter = filter_of(consumer, leases->mine,
+                                           leases->count);
+
+    if (is_of_all(consumer, poll))
+        event_page_fetch(topic_of(consumer), consumer->env->db, &filter,
+                         &consumer->page);
 }
 
 enum status poll_page(struct consumer *consumer, int64_t mark,
                       struct poll *poll, bool *found, struct diag *diag)
 {
     const struct checkpoints *reached = &consumer->reached;
-    struct event_filter filter = consumer->filter;
     struct event_range range = range_of(consumer, 0, 0);
+    struct event_filter filter;
 
     assert(reached->partitions > 0);
     find_group(consumer, mark, &range.after, &range.upto);
@@ -64,16 +108,10 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
                                    (size_t)reached->partitions *
                                        sizeof(*poll->partitions));
     for (int p = 0; p < reached->partitions; p++)
-        if (!consumer->held.blocked[p] && reached->position[p] == range.after)
+        if (is_read(consumer, p) && reached->position[p] == range.after)
             poll->partitions[poll->npartitions++] = p;
 
-    /* A key function may send any message to any partition, so only the
-     * message's own key lets the database leave partitions out. */
-    if (!consumer->own_key && poll->npartitions < (size_t)reached->partitions) {
-        filter.partitions = poll->partitions;
-        filter.npartitions = poll->npartitions;
-    }
-    return event_page_read(event_store_topic(consumer->env->store),
-                           consumer->env->db, &filter, &range, &consumer->page,
-                           diag);
+    filter = filter_of(consumer, poll->partitions, poll->npartitions);
+    return event_page_read(topic_of(consumer), consumer->env->db, &filter,
+                           &range, &consumer->page, diag);
 }

@@ -1,6 +1,7 @@
 /*
  * Poll -- the next page of a consumer: the messages after its checkpoints, up
- * to the high-water mark, of the partitions that stand furthest behind.
+ * to the high-water mark, of those of its partitions that stand furthest
+ * behind. Its partitions are the ones whose leases this process holds.
  */
 #ifndef HOST_CONSUMER_POLL_H
 #define HOST_CONSUMER_POLL_H
@@ -28,5 +29,8 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
  * about to come. */
 void poll_announce(struct consumer *consumer, const struct poll *poll,
                    int64_t through);
+
+/** Reads what was announced, so that the next poll_page finds it in memory. */
+void poll_fetch(struct consumer *consumer, const struct poll *poll);
 
 #endif

@@ -7,6 +7,10 @@
 /* Read models that one transaction deletes at most at the end of a replay. */
 #define SWEEP_LIMIT 1000
 
+/* How often a process that has read a replay to its end looks whether the
+ * others have, too. */
+#define FINISH_PAUSE_US (CLOCK_SECOND / 10)
+
 /* Rows of the consumer, locked; what they say goes to `lock` and `highest`,
  * the position that some partition has reached. */
 static enum status lock_rows(struct consumer *c, struct checkpoints *stored,
@@ -314,8 +318,23 @@ bool rebuild_is_read(const struct consumer *c)
 {
     if (c->replay_through == CHECKPOINT_NONE)
         return false;
-    for (int p = 0; p < c->reached.partitions; p++)
-        if (c->reached.position[p] < c->replay_through)
+    for (size_t i = 0; i < c->leases.count; i++)
+        if (c->reached.position[c->leases.mine[i]] < c->replay_through)
+            return false;
+    return true;
+}
+
+/* The same of every partition, as stored; else somebody reads on, or has ended
+ * the replay, or has begun another. */
+static bool all_have_read(const struct consumer *c,
+                          const struct checkpoints *stored,
+                          const struct checkpoint_lock *lock)
+{
+    if (lock->state != CONSUMER_RUNNING || lock->epoch != c->row.epoch ||
+        lock->replay_through != c->replay_through)
+        return false;
+    for (int p = 0; p < stored->partitions; p++)
+        if (stored->position[p] < c->replay_through)
             return false;
     return true;
 }
@@ -330,31 +349,97 @@ static enum status sweep(struct consumer *c, bool *more, struct diag *diag)
                                  SWEEP_LIMIT, &c->swept, more, diag);
 }
 
-enum status rebuild_finish(struct consumer *c, struct diag *diag)
+/* Under the lock of all partitions nobody is in a batch, and of several who see
+ * the end one comes after the other. */
+static enum status finish(struct consumer *c, bool *read, bool *more,
+                          struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     struct checkpoint_lock lock = {.epoch = 0};
-    bool run, more = false;
-    enum status status = consumer_save(c, diag);
+    struct checkpoints stored;
+    enum status status;
 
-    if (status != STATUS_OK || c->row.state != CONSUMER_RUNNING)
+    *read = *more = false;
+    checkpoints_init(&stored, c->stored.partitions);
+    status = lock_rows(c, &stored, &lock, diag);
+    *read = status == STATUS_OK && all_have_read(c, &stored, &lock);
+    checkpoints_free(&stored);
+    if (!*read)
         return status;
-    status = apply_begin(c, &run, &lock, diag);
-    if (status != STATUS_OK || !run)
-        return status;
-    status = sweep(c, &more, diag);
-    if (status == STATUS_OK && !more)
+    status = sweep(c, more, diag);
+    if (status == STATUS_OK && !*more)
         status = checkpoint_replayed(env->db, env->catalog, c->row.id,
                                      c->source, diag);
-    if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
-    c->applier.ops->end(c->applier.self);
-    if (status != STATUS_OK) {
-        db_rollback(env->db);
-        return status;
-    }
-    if (more)
+    return status;
+}
+
+/* Others are asked now and then, and what they have done is taken over. */
+static enum status await_others(struct consumer *c, bool *read,
+                                struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct checkpoint_lock lock = {.epoch = 0};
+    struct checkpoints stored;
+    enum status status;
+
+    *read = leases_hold_all(&c->leases);
+    if (*read || consumer_time(env) < c->finish_at)
         return STATUS_OK;
+    checkpoints_init(&stored, c->stored.partitions);
+    status = db_begin(env->db, diag);
+    if (status == STATUS_OK)
+        status = checkpoint_read(env->db, env->catalog, c->row.id, c->source,
+                                 &stored, &lock, diag);
+    db_rollback(env->db);
+    *read = status == STATUS_OK && all_have_read(c, &stored, &lock);
+    checkpoints_free(&stored);
+    if (status != STATUS_OK || *read)
+        return status;
+    if (lock.epoch != c->row.epoch || lock.replay_through != c->replay_through)
+        return consumer_reload(c, diag);
+    c->finish_at = consumer_time(env) + FINISH_PAUSE_US;
+    return STATUS_OK;
+}
+
+static enum status finish_step(struct consumer *c, bool *more,
+                               struct diag *diag)
+{
+    bool read = false;
+    enum status status = db_begin(c->env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = finish(c, &read, more, diag);
+    if (status == STATUS_OK && read)
+        status = db_commit(c->env->db, NULL, diag);
+    db_rollback(c->env->db);
+    c->applier.ops->end(c->applier.self);
+    if (status != STATUS_OK)
+        return status;
+    if (!read) {
+        *more = true;
+        return consumer_reload(c, diag);
+    }
+    return STATUS_OK;
+}
+
+enum status rebuild_finish(struct consumer *c, bool *worked, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    bool read, more;
+    enum status status = consumer_save(c, diag);
+
+    *worked = false;
+    if (status != STATUS_OK || c->row.state != CONSUMER_RUNNING ||
+        !rebuild_is_read(c))
+        return status;
+    status = await_others(c, &read, diag);
+    if (status != STATUS_OK || !read)
+        return status;
+    *worked = true;
+    status = finish_step(c, &more, diag);
+    if (status != STATUS_OK || more)
+        return status;
     c->replay_through = CHECKPOINT_NONE;
     buffer_clear(&c->swept);
     log_write(env->log, LOG_INFO,

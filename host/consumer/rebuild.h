@@ -61,13 +61,15 @@ enum status rebuild_reset_held(struct consumer *consumer,
                                struct rebuild_result *result,
                                struct diag *diag) MUST_CHECK;
 
-/** Whether the replay has been read to its end, and rebuild_finish has to
- * follow. */
+/** Whether the replay has been read to its end in the partitions that are held,
+ * and rebuild_finish has to follow. */
 bool rebuild_is_read(const struct consumer *consumer);
 
-/** One step of the end of a replay: deletes some read models that were not
- * made anew, or, when none is left, ends it. */
-enum status rebuild_finish(struct consumer *consumer,
+/** One step of the end of a replay, once it was read to its end in every
+ * partition, whoever holds it: deletes some read models that were not made
+ * anew, or, when none is left, ends it. *worked is false while others have
+ * something left to read. */
+enum status rebuild_finish(struct consumer *consumer, bool *worked,
                            struct diag *diag) MUST_CHECK;
 
 #endif

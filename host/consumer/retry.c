@@ -243,6 +243,9 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
     if (status == STATUS_OK)
         status = undelivered_delete(env->db, env->catalog, gone, ngone, diag);
     if (status == STATUS_OK)
+        status = checkpoint_still(env->db, env->catalog, c->row.id,
+                                  c->row.epoch, diag);
+    if (status == STATUS_OK)
         status = apply_record(c, halt, diag);
     return status;
 }
@@ -276,14 +279,14 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     arena_reset(&c->arena);
     undelivered_keys_clear(&c->newly);
     status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
-                             clock_now(env->clock), limit, env->batch_bytes,
-                             &c->arena, &batch->rows, &batch->count,
-                             &batch->whole, diag);
+                             &c->leases, clock_now(env->clock), limit,
+                             env->batch_bytes, &c->arena, &batch->rows,
+                             &batch->count, &batch->whole, diag);
     if (status != STATUS_OK)
         return status;
     if (batch->count == 0)
         return undelivered_next(env->db, env->catalog, c->row.id, c->source,
-                                &c->retries.next_at, diag);
+                                &c->leases, &c->retries.next_at, diag);
     batch->attempts = arena_alloc(&c->arena,
                                   batch->count * sizeof(*batch->attempts));
     status = rows_to_units(c, batch, diag);

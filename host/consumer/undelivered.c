@@ -375,14 +375,15 @@ static enum status row_take(struct db_rows *rows, struct arena *arena,
 
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
-                            int64_t now_us, size_t limit, size_t byte_limit,
+                            const struct leases *leases, int64_t now_us,
+                            size_t limit, size_t byte_limit,
                             struct arena *arena,
                             struct undelivered_row **rows_out, size_t *count,
                             bool *whole, struct diag *diag)
 {
-    const struct db_value params[] = {db_string(consumer_id), db_string(source),
-                                      db_timestamp(now_us),
-                                      db_integer((int64_t)limit)};
+    const struct db_value params[] = {
+        db_string(consumer_id), db_string(source), db_timestamp(now_us),
+        db_integer((int64_t)limit), db_integers(leases->mine, leases->count)};
     struct db_sql sql = *catalog_sql(catalog, SQL_UNDELIVERED_DUE);
     struct undelivered_row *list = arena_alloc(
         arena, limit * sizeof(struct undelivered_row));
@@ -394,7 +395,7 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
     *count = 0;
     *rows_out = list;
     sql.large = true; /* each row has the copy of a payload */
-    status = db_query(db, &sql, params, 4, &rows, diag);
+    status = db_query(db, &sql, params, 5, &rows, diag);
     if (status != STATUS_OK)
         return status;
     while (*count < limit && bytes < byte_limit &&
@@ -482,16 +483,17 @@ enum key_hold undelivered_hold(enum undelivered_status status)
 
 enum status undelivered_next(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, const char *source,
-                             int64_t *next_us, struct diag *diag)
+                             const struct leases *leases, int64_t *next_us,
+                             struct diag *diag)
 {
-    const struct db_value params[] = {db_string(consumer_id),
-                                      db_string(source)};
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integers(leases->mine, leases->count)};
     struct db_rows *rows;
     bool more = false;
     enum status status;
 
     *next_us = INT64_MAX;
-    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_NEXT), params, 2,
+    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_NEXT), params, 3,
                       &rows, diag);
     if (status != STATUS_OK)
         return status;

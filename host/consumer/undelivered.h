@@ -12,6 +12,7 @@
 #include "consumer/failure.h"
 #include "db/catalog.h"
 #include "db/db.h"
+#include "partition/leases.h"
 #include "schema/names.h"
 #include "topic/message.h"
 
@@ -114,20 +115,23 @@ enum status undelivered_record(struct db *db, const struct names *names,
                                int64_t now_us, struct arena *arena,
                                struct diag *diag) MUST_CHECK;
 
-/** Reads rows that may be tried now: of each key that no row holds, all rows
- * but DEAD_LETTER, in position order; up to `limit` rows and, beyond the first
- * row, about `byte_limit` bytes of copies. *whole: there are no more. */
+/** Reads rows of the partitions that are held that may be tried now: of each
+ * key that no row holds, all rows but DEAD_LETTER, in position order; up to
+ * `limit` rows and, beyond the first row, about `byte_limit` bytes of copies.
+ * *whole: there are no more. */
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
-                            int64_t now_us, size_t limit, size_t byte_limit,
+                            const struct leases *leases, int64_t now_us,
+                            size_t limit, size_t byte_limit,
                             struct arena *arena, struct undelivered_row **rows,
                             size_t *count, bool *whole,
                             struct diag *diag) MUST_CHECK;
 
-/** When the next row is due that is not due yet: INT64_MAX for none. */
+/** When the next of these is due that is not due yet: INT64_MAX for none. */
 enum status undelivered_next(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, const char *source,
-                             int64_t *next_us, struct diag *diag) MUST_CHECK;
+                             const struct leases *leases, int64_t *next_us,
+                             struct diag *diag) MUST_CHECK;
 
 /** Queues the delete of rows that are settled, in one statement. */
 enum status undelivered_delete(struct db *db, const struct catalog *catalog,

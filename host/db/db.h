@@ -71,6 +71,8 @@ enum db_can {
     DB_CAN_MERGE = 1 << 3, /* an ordered UNION ALL merges its branches' indexes
                             * and stops at its limit */
     DB_SENDS_ALL = 1 << 4, /* rows that nobody reads travel all the same */
+    DB_SEES_EARLIER = 1 << 6, /* what a statement that waited for a lock tells
+                               * of other rows was so before it waited */
 };
 
 /** Opens a connection. UNAVAILABLE when it cannot be reached, CONFIG for a

@@ -209,7 +209,7 @@ static enum status now(struct db_session *session, int64_t *now_us,
 const struct db_driver db_postgres_driver = {
     .name = "postgres",
     .can = DB_CAN_SEQUENCE | DB_CAN_MANY_HOSTS | DB_CAN_NOTIFY | DB_CAN_MERGE |
-           DB_SENDS_ALL | DB_CAN_LEAVE,
+           DB_SENDS_ALL | DB_CAN_LEAVE | DB_SEES_EARLIER,
     .accepts = postgres_connect_accepts,
     .scratch = postgres_scratch,
     .connect = connect_server,

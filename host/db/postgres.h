@@ -153,6 +153,7 @@ struct postgres_ahead {
     bool coming;      /* its rows are the next that will be read */
     PGresult *result; /* NULL: not there */
     uint64_t used;
+    int64_t *integers; /* copy of the one list of numbers among them */
 };
 
 struct db_session {

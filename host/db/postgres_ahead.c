@@ -1,8 +1,11 @@
 #include "db/postgres.h"
 
+#include "base/memory.h"
+
 static void forget(struct postgres_ahead *ahead)
 {
     PQclear(ahead->result);
+    mem_free(ahead->integers);
     *ahead = (struct postgres_ahead){.used = ahead->used};
 }
 
@@ -31,6 +34,26 @@ static struct postgres_ahead *oldest(struct db_session *session)
     return found;
 }
 
+/* What a list of numbers is compared with later is the list as it was. False
+ * when there are several. */
+static bool keep_integers(struct postgres_ahead *ahead)
+{
+    for (size_t i = 0; i < ahead->nparams; i++) {
+        struct db_value *param = &ahead->params[i];
+        size_t count = param->as.integers.count;
+
+        if (param->type != DB_INT64_ARRAY)
+            continue;
+        if (ahead->integers != NULL)
+            return false;
+        ahead->integers = mem_grow(NULL, count + 1, sizeof(int64_t));
+        memcpy(ahead->integers, param->as.integers.items,
+               count * sizeof(int64_t));
+        param->as.integers.items = ahead->integers;
+    }
+    return true;
+}
+
 void postgres_ahead_announce(struct db_session *session,
                              const struct db_sql *sql,
                              const struct db_value *params, size_t nparams)
@@ -43,7 +66,7 @@ void postgres_ahead_announce(struct db_session *session,
     ahead->sql = *sql;
     memcpy(ahead->params, params, nparams * sizeof(*params));
     ahead->nparams = nparams;
-    ahead->wanted = true;
+    ahead->wanted = keep_integers(ahead);
     ahead->used = ++session->ahead_clock;
 }
 
@@ -86,6 +109,10 @@ static bool same_value(const struct db_value *a, const struct db_value *b)
         return a->as.integer == b->as.integer;
     case DB_TEXT:
         return text_equal(a->as.text, b->as.text);
+    case DB_INT64_ARRAY:
+        return a->as.integers.count == b->as.integers.count &&
+               memcmp(a->as.integers.items, b->as.integers.items,
+                      a->as.integers.count * sizeof(int64_t)) == 0;
     case DB_TEXT_ARRAY:
         return a->as.texts.items == b->as.texts.items &&
                a->as.texts.count == b->as.texts.count;

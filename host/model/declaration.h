@@ -67,6 +67,7 @@ struct declaration {
     const struct text *aggregates;
     size_t naggregates;
     bool passes_gaps;       /* on_missing_history = "continue" */
+    bool single_owner;      /* distribution = "single-owner" */
     bool rebuild_on_change; /* on_change = "rebuild" */
     bool own_key;           /* a key function: keys are not the message's own */
     /* of what the declaration does not say itself, the configuration's */

@@ -143,10 +143,13 @@ static enum status write_rows(struct coordinator *k, struct diag *diag)
                                       db_texts(list.types, list.count),
                                       db_texts(list.names, list.count)};
 
-    if (status != STATUS_OK || list.count == 0)
-        return status;
-    return db_queue(k->db, catalog_sql(k->catalog, SQL_MEMBER_WRITE), params, 3,
-                    DB_ANY_ROWS, -1, diag);
+    static const enum sql_statement statements[] = {
+        SQL_OWNERSHIP_DROP, SQL_MEMBER_DROP, SQL_MEMBER_WRITE};
+
+    for (size_t i = 0; status == STATUS_OK && i < 3; i++)
+        status = db_queue(k->db, catalog_sql(k->catalog, statements[i]), params,
+                          3, DB_ANY_ROWS, -1, diag);
+    return status;
 }
 
 enum status coordinator_join(struct coordinator *k, struct diag *diag)
@@ -355,7 +358,7 @@ static void decide_lease(struct coordinator *k,
     leases_set(consumer->leases, partition,
                mine ? lease->generation : LEASE_NONE);
     if (mine && !wanted) {
-        consumer->leaving = true;
+        consumer->changing = true;
         add_change(k, &(struct coordinator_change){
                           .consumer = consumer,
                           .partition = partition,
@@ -363,6 +366,7 @@ static void decide_lease(struct coordinator *k,
                       });
     } else if (!mine && wanted &&
                (lease->instance.data == NULL || !lease->live)) {
+        consumer->changing = true;
         add_change(k, &(struct coordinator_change){
                           .consumer = consumer,
                           .partition = partition,
@@ -422,7 +426,7 @@ enum status coordinator_look(struct coordinator *k, bool *acts,
     k->nchanges = k->nlapsed = 0;
     k->awaits = k->lacks_rows = false;
     for (size_t i = 0; i < k->count; i++)
-        k->consumers[i].leaving = false;
+        k->consumers[i].changing = false;
     status = read_view(&view, diag);
     for (size_t i = 0; status == STATUS_OK && i < k->count; i++)
         mine = mine && view.consumers[i].mine;

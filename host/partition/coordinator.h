@@ -33,7 +33,7 @@ struct coordinator_consumer {
     const char *type, *name; /* borrowed */
     bool together;           /* distribution = "single-owner" */
     struct leases *leases;   /* borrowed; filled here */
-    bool leaving;            /* by the last look: some of it goes elsewhere */
+    bool changing;           /* by the last look: some of it comes or goes */
 };
 
 struct coordinator {
@@ -67,7 +67,8 @@ void coordinator_init(struct coordinator *coordinator, struct db *db,
 void coordinator_free(struct coordinator *coordinator);
 
 /** Writes the instance's row and its memberships; again after the consumers
- * have changed, or when it was taken for dead. */
+ * have changed (what it runs no more it lets go of), or when it was taken for
+ * dead. */
 enum status coordinator_join(struct coordinator *coordinator,
                              struct diag *diag) MUST_CHECK;
 

@@ -2,16 +2,8 @@
 
 #include "base/memory.h"
 
-/* One piece of memory: the partitions and, behind them, the generations. */
 static void list_anew(struct leases *leases)
 {
-    size_t room = (size_t)leases->partitions;
-    int64_t *list = mem_grow(NULL, 2 * room + 1, sizeof(*list));
-
-    mem_free(leases->former);
-    leases->former = leases->mine;
-    leases->mine = list;
-    leases->generations = list + room;
     leases->count = 0;
     for (int p = 0; p < leases->partitions; p++) {
         if (!leases_hold(leases, p))
@@ -28,7 +20,9 @@ void leases_init(struct leases *leases, int partitions)
                                    sizeof(*leases->generation));
     leases->taken_over = mem_alloc((size_t)partitions *
                                    sizeof(*leases->taken_over));
-    list_anew(leases);
+    leases->mine = mem_alloc((size_t)partitions * sizeof(*leases->mine));
+    leases->generations = mem_alloc((size_t)partitions *
+                                    sizeof(*leases->generations));
 }
 
 void leases_free(struct leases *leases)
@@ -36,7 +30,7 @@ void leases_free(struct leases *leases)
     mem_free(leases->generation);
     mem_free(leases->taken_over);
     mem_free(leases->mine);
-    mem_free(leases->former);
+    mem_free(leases->generations);
     *leases = (struct leases){.partitions = 0};
 }
 

@@ -15,16 +15,11 @@
 
 struct leases {
     int partitions;
-    int64_t *generation; /* by partition; LEASE_NONE: not held */
-    bool *taken_over;    /* by partition: from one that had lapsed */
-    /* The partitions that are held, rising, and their generations. Where they
-     * lie changes with every change of them, and what was there before stays
-     * readable until the change after that: a query that was announced may
-     * still point to it. */
-    int64_t *mine;
-    int64_t *generations;
+    int64_t *generation;  /* by partition; LEASE_NONE: not held */
+    bool *taken_over;     /* by partition: from one that had lapsed */
+    int64_t *mine;        /* the partitions that are held, rising */
+    int64_t *generations; /* of them */
     size_t count;
-    int64_t *former;
     bool changed; /* since whoever applies has looked */
 };
 

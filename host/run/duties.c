@@ -163,7 +163,7 @@ static enum status connect_once(struct duties *duties, struct diag *diag)
 
 static enum status beat(struct duties *duties, struct diag *diag)
 {
-    int64_t heartbeat = DUTIES_HEARTBEAT_US;
+    int64_t heartbeat = duties->settings->lease_heartbeat_us;
     int64_t refreshed;
     const char **ids;
     char(*copy)[UUID_TEXT_LEN + 1];
@@ -184,7 +184,8 @@ static enum status beat(struct duties *duties, struct diag *diag)
         ids[i] = copy[i];
     if (count > 0)
         status = instance_refresh(duties->app.db, duties->app.catalog, ids,
-                                  count, DUTIES_LEASE_US, &refreshed, diag);
+                                  count, duties->settings->lease_duration_us,
+                                  &refreshed, diag);
     mem_free(ids);
     mem_free(copy);
     if (status == STATUS_OK)

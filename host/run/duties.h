@@ -16,9 +16,6 @@
 
 #include <uv.h>
 
-#define DUTIES_LEASE_US     (10 * CLOCK_SECOND)
-#define DUTIES_HEARTBEAT_US (2 * CLOCK_SECOND)
-
 struct duties; /* run/duties.c */
 
 /** What the loop hears, on its own thread. */

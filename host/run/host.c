@@ -14,12 +14,14 @@
  * before it gives up. */
 #define RUN_TRIES 20
 
-/* Two hosts on one database fence each other all the time; it is told at most
- * this often. */
+/* One that is fenced again and again says so at most this often. */
 #define FENCED_TOLD_US (10 * CLOCK_SECOND)
 
 /* How long a wait may be without a look at whether to stop. */
 #define STOP_LOOK_US (CLOCK_SECOND / 4)
+
+/* How often a run to idle looks whether others are done, too. */
+#define OTHERS_PAUSE_US (CLOCK_SECOND / 50)
 
 /* --- open and close
  * ------------------------------------------------------------ */
@@ -41,6 +43,7 @@ void host_free_workers(struct host *host)
 static void host_free(struct host *host)
 {
     host_free_workers(host);
+    host_lease_free(host);
     mem_free(host);
 }
 
@@ -148,6 +151,16 @@ enum status host_open(struct application *app,
     host->env.flight = &host->flight;
     host->env.slot = host->options.slot;
     script_watch(app->script, host->options.slot);
+    host->env.instance = host->lease.coordinator.id;
+    coordinator_init(&host->lease.coordinator, app->db, app->catalog,
+                     &(struct coordinator_times){
+                         .duration = app->settings->lease_duration_us,
+                         .heartbeat = app->settings->lease_heartbeat_us,
+                         .rebalance = app->settings->lease_rebalance_us,
+                     },
+                     app->settings->partitions, &app->ids,
+                     host->options.instance_id);
+    host->lease.coordinator.beats = !host->options.supervised;
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
     host_topics_init(host);
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
@@ -160,6 +173,8 @@ enum status host_open(struct application *app,
         status = start_worker(host, &host->workers[i], diag);
     if (status == STATUS_OK)
         status = check_checkpoints(host, diag);
+    if (status == STATUS_OK)
+        status = host_lease_open(host, diag);
     if (status != STATUS_OK) {
         host_free(host);
         return status;
@@ -185,9 +200,11 @@ enum status host_save(struct host *host, struct diag *diag)
 enum status host_close(struct host *host, struct diag *diag)
 {
     enum status status = host_save(host, diag);
+    enum status left = host_lease_close(host,
+                                        status == STATUS_OK ? diag : NULL);
 
     host_free(host);
-    return status;
+    return status == STATUS_OK ? left : status;
 }
 
 /* --- one round
@@ -214,6 +231,7 @@ static enum status drop_answer(struct host *host, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     host_forget_last_batch(host);
+    host_lease_look_soon(host);
     status = db_reopen(host->app->db, diag);
     if (status == STATUS_OK)
         status = reload_all(host, diag);
@@ -271,6 +289,7 @@ static enum status step_worker(struct host *host, struct worker *worker,
         return drop_answer(host, diag);
     if (status == STATUS_FENCED) {
         tell_fenced(host, worker, diag);
+        host_lease_look_soon(host);
         *worked = true; /* there is more to look at from where it stands */
         return consumer_reload(consumer, diag);
     }
@@ -326,8 +345,10 @@ enum status host_step(struct host *host, struct host_progress *progress,
     struct application *app = host->app;
     bool refresh = host_refresh_is_due(host);
     bool any = false;
-    enum status status = host_advance_marks(host, diag);
+    enum status status = host_lease_step(host, diag);
 
+    if (status == STATUS_OK)
+        status = host_advance_marks(host, diag);
     if (refresh)
         log_tell(&app->log, false);
     if (refresh && status == STATUS_OK)
@@ -342,6 +363,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
         worker->stuck = false;
         if (!worker->started)
             own = start_late(host, worker, &worker->trouble);
+        worker->reload |= worker->declared.consumer.leases.changed;
         if (own == STATUS_OK && worker->reload) {
             own = consumer_reload(&worker->declared.consumer, &worker->trouble);
             worker->reload = own != STATUS_OK;
@@ -443,6 +465,7 @@ static enum status recover(struct host *host, enum status status,
     }
     pause_us(host, backoff_next(&host->backoff));
     if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {
+        host_lease_look_soon(host);
         status = db_reopen(app->db, diag);
         if (status == STATUS_OK)
             status = reload_all(host, diag);
@@ -458,14 +481,15 @@ void host_retry_stuck(struct host *host)
         consumer_look_now(&host->workers[i].declared.consumer);
 }
 
-enum status host_run_until_idle(struct host *host,
-                                const volatile sig_atomic_t *stop,
-                                host_progress_fn fn, void *arg,
-                                struct diag *diag)
+/* Rounds until this instance has nothing left, or *stop is set. */
+static enum status rest_until_idle(struct host *host,
+                                   const volatile sig_atomic_t *stop,
+                                   host_progress_fn fn, void *arg,
+                                   struct diag *diag)
 {
     struct host_progress progress = {.idle = false};
     int tries = 0;
-    enum status status;
+    enum status status = STATUS_OK;
 
     while (!progress.idle && !*stop) {
         status = host_step(host, &progress, diag);
@@ -478,7 +502,38 @@ enum status host_run_until_idle(struct host *host,
         if (fn != NULL)
             fn(arg, &progress);
     }
-    status = host_save(host, diag);
+    return host_save(host, diag);
+}
+
+static void tell_waiting(struct host *host)
+{
+    if (!host->lease.waits_told)
+        log_write(&host->app->log, LOG_INFO, NULL,
+                  "waits for partitions that other hosts apply");
+    host->lease.waits_told = true;
+}
+
+/* What others have in hand belongs to what is there, and so does what an
+ * instance has left behind that has not lapsed yet. */
+enum status host_run_until_idle(struct host *host,
+                                const volatile sig_atomic_t *stop,
+                                host_progress_fn fn, void *arg,
+                                struct diag *diag)
+{
+    bool done = false;
+    enum status status;
+
+    for (;;) {
+        status = rest_until_idle(host, stop, fn, arg, diag);
+        if (status == STATUS_OK && !*stop)
+            status = host_lease_others_done(host, &done, diag);
+        if (status != STATUS_OK || *stop)
+            return status;
+        if (done)
+            break;
+        tell_waiting(host);
+        pause_us(host, OTHERS_PAUSE_US);
+    }
     /* what was read up to here need not be kept for it */
     host->retainer.looked = false;
     do {

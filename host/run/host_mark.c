@@ -82,7 +82,12 @@ enum status host_advance_marks(struct host *host, struct diag *diag)
         status = flight_settle(&host->flight, &undone, diag);
         if (status != STATUS_OK)
             return status;
-        status = mark_watch_look(&topic->watch, host->app, diag);
+        if (host->options.supervised) /* who moves it is the supervisor */
+            status = high_water_mark_read(host->app->db, host->app->catalog,
+                                          topic->watch.topic,
+                                          &topic->watch.mark, diag);
+        else
+            status = mark_watch_look(&topic->watch, host->app, diag);
         topic->marked_at = clock_monotonic();
         host->marked_at = topic->marked_at;
     }

@@ -11,6 +11,7 @@
 #include "run/backoff.h"
 #include "run/declared_consumer.h"
 #include "run/host.h"
+#include "run/host_lease.h"
 #include "run/mark_watch.h"
 #include "run/retainer.h"
 #include "run/wake.h"
@@ -44,6 +45,7 @@ struct host {
     struct host_options options;
     struct consumer_env env;
     struct flight flight;
+    struct host_lease lease;
     struct worker *workers;
     size_t nworkers;
     struct host_topic topics[HOST_TOPICS];

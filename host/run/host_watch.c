@@ -24,7 +24,7 @@ int64_t host_next_due(const struct host *host, int64_t us)
         if (consumer_awaits_retry(c) && retry_due(host, c) < us)
             us = retry_due(host, c);
     }
-    return us;
+    return us < host_lease_left(host) ? us : host_lease_left(host);
 }
 
 bool host_refresh_is_due(struct host *host)

@@ -114,6 +114,8 @@ static void follow(struct worker *worker, const struct worker *former)
         return;
     if (former->started)
         c->limit = former->declared.consumer.limit;
+    memcpy(c->careful_through, former->declared.consumer.careful_through,
+           (size_t)c->leases.partitions * sizeof(*c->careful_through));
     c->keeps_halt = same_declaration(former->declared.declaration,
                                      worker->declared.declaration);
 }
@@ -137,6 +139,7 @@ static void take_over(struct host *host, struct script *script, bool accept)
     host_free_workers(host);
     host->workers = workers;
     host->nworkers = count;
+    host_lease_consumers(host);
     script_close(old);
 }
 
@@ -158,7 +161,7 @@ enum status host_switch(struct host *host, struct script *script,
     db_withdraw(app->db); /* it was asked for in the old one's words */
     take_over(host, script, terms->accept);
     host_start_workers(host);
-    return STATUS_OK;
+    return STATUS_OK; /* the next step knows what they may apply */
 }
 
 static void fill_report(const struct script *from, const struct script *to,

@@ -346,6 +346,12 @@ static enum status check_together(const struct settings *settings,
                         "database; give the same one, reached without the "
                         "pooler",
                         where_of(settings, "notify_url"));
+    if (settings->lease_duration_us < 2 * settings->lease_heartbeat_us)
+        return diag_set(diag, STATUS_CONFIG,
+                        "lease.duration (%s) must be at least twice "
+                        "lease.heartbeat (%s)",
+                        where_of(settings, "lease.duration"),
+                        where_of(settings, "lease.heartbeat"));
     if (settings->poll_max_us < settings->poll_min_us)
         return diag_set(diag, STATUS_CONFIG,
                         "poll.max_interval (%s) must not be shorter than "

@@ -28,6 +28,9 @@ struct settings {
     int batch;
     int64_t poll_min_us;
     int64_t poll_max_us;
+    int64_t lease_duration_us;  /* an instance lives so long unheard */
+    int64_t lease_heartbeat_us; /* and is heard so often */
+    int64_t lease_rebalance_us; /* who applies what is looked at so often */
     int64_t limit_time_us;
     int64_t limit_memory;
     int64_t limit_payload;

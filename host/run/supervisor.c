@@ -289,8 +289,8 @@ static void on_check(uv_timer_t *timer)
     const struct settings *settings = supervisor->options->settings;
     const struct worker_watch_limits limits = {
         .handler = settings->limit_time_us,
-        .silent = DUTIES_HEARTBEAT_US,
-        .hung = SILENT_LEASES * DUTIES_LEASE_US + CLOCK_SECOND * 30,
+        .silent = settings->lease_heartbeat_us,
+        .hung = SILENT_LEASES * settings->lease_duration_us + CLOCK_SECOND * 30,
     };
     int count = 0;
 

@@ -228,6 +228,7 @@ static void take_declaration(struct declare_build *b, size_t index)
     d->types = declare_texts(b, "types", &d->ntypes);
     d->aggregates = declare_texts(b, "aggregates", &d->naggregates);
     d->passes_gaps = declare_boolean(b, b->at, "passes_gaps");
+    d->single_owner = declare_boolean(b, b->at, "single_owner");
     d->rebuild_on_change = declare_text(b, "on_change").data != NULL;
     declare_stored_types(b);
     take_handlers(b);

@@ -300,6 +300,33 @@ static enum status prepare_query(struct topic *topic, struct db *db,
     return STATUS_OK;
 }
 
+/* Whether what was announced, or fetched, is of the partitions that are wanted
+ * by this filter. */
+static bool same_partitions(const struct event_page *page,
+                            const struct event_filter *filter)
+{
+    return page->nahead_partitions == filter->npartitions &&
+           (filter->npartitions == 0 ||
+            memcmp(page->ahead_partitions, filter->partitions,
+                   filter->npartitions * sizeof(*filter->partitions)) == 0);
+}
+
+static void note_partitions(struct event_page *page,
+                            const struct event_filter *filter)
+{
+    size_t count = filter->npartitions;
+
+    if (count > page->ahead_capacity) {
+        page->ahead_partitions = mem_grow(page->ahead_partitions, count,
+                                          sizeof(*page->ahead_partitions));
+        page->ahead_capacity = count;
+    }
+    if (count > 0)
+        memcpy(page->ahead_partitions, filter->partitions,
+               count * sizeof(*page->ahead_partitions));
+    page->nahead_partitions = count;
+}
+
 void event_page_announce(struct topic *topic, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
@@ -308,7 +335,6 @@ void event_page_announce(struct topic *topic, struct db *db,
     struct event_range ahead = *range;
     struct page_query query;
 
-    assert(filter->npartitions == 0); /* such a list does not live on */
     ahead.limit = rows_wanted(db, page, range);
     page->announced.limit = 0;
     if (range->upto <= range->after ||
@@ -317,6 +343,7 @@ void event_page_announce(struct topic *topic, struct db *db,
         return;
     db_announce(db, query.sql, query.params, query.nparams);
     page->announced = ahead;
+    note_partitions(page, filter);
 }
 
 /* What was announced is read as it was announced, though the mark may have
@@ -330,7 +357,7 @@ static struct event_range range_to_read(struct db *db, struct event_page *page,
 
     page->announced.limit = 0;
     if (ahead.limit > 0 && ahead.after == range->after &&
-        ahead.upto <= range->upto && filter->npartitions == 0)
+        ahead.upto <= range->upto && same_partitions(page, filter))
         return ahead;
     own.limit = rows_wanted(db, page, range);
     return own;
@@ -345,7 +372,7 @@ static bool take_fetched(struct event_page *page,
 
     page->fetched.limit = 0;
     if (fetched.limit == 0 || fetched.after != range->after ||
-        fetched.upto > range->upto || filter->npartitions > 0)
+        fetched.upto > range->upto || !same_partitions(page, filter))
         return false;
     if (page->count > range->limit) {
         page->count = range->limit;
@@ -404,9 +431,15 @@ enum status event_page_read(struct topic *topic, struct db *db,
     return STATUS_OK;
 }
 
+void event_page_forget(struct event_page *page)
+{
+    page->announced.limit = page->fetched.limit = 0;
+}
+
 void event_page_free(struct event_page *page)
 {
     arena_free(&page->arena);
+    mem_free(page->ahead_partitions);
     mem_free(page->messages);
     *page = (struct event_page){.arena = ARENA_EMPTY};
 }

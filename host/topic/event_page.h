@@ -37,6 +37,8 @@ struct event_page {
     size_t fits; /* messages that the bytes allow, about; 0: not known */
     struct event_range announced; /* what comes along; limit 0: nothing */
     struct event_range fetched;   /* what was read ahead; limit 0: nothing */
+    int64_t *ahead_partitions;    /* which these two are of; none: of all */
+    size_t nahead_partitions, ahead_capacity;
     /** Every wanted position up to this one is in the page or does not
      * exist: the checkpoint may go here once the page is applied. */
     int64_t through;
@@ -47,9 +49,8 @@ enum status event_page_read(struct topic *topic, struct db *db,
                             const struct event_range *range,
                             struct event_page *page,
                             struct diag *diag) MUST_CHECK;
-/** Says that this page will be read after the next commit, by a filter without
- * partitions; see db_announce. The read may then ask for more: it gets what was
- * announced. */
+/** Says that this page will be read after the next commit, see db_announce. The
+ * read may then ask for more: it gets what was announced. */
 void event_page_announce(struct topic *topic, struct db *db,
                          const struct event_filter *filter,
                          const struct event_range *range,
@@ -59,6 +60,8 @@ void event_page_announce(struct topic *topic, struct db *db,
 void event_page_fetch(struct topic *topic, struct db *db,
                       const struct event_filter *filter,
                       struct event_page *page);
+/** Forgets what was announced or fetched. */
+void event_page_forget(struct event_page *page);
 void event_page_free(struct event_page *page);
 
 /** Messages (after, upto] that match, for the lag in `status`; counts at most

@@ -1,6 +1,6 @@
 --- Declarations: what projection and sql_projection make of the tables that
 -- scripts give them, checked. A declaration is a table with the fields
---   kind name file line source revision on_change passes_gaps aggregates (list or nil)
+--   kind name file line source revision on_change passes_gaps single_owner aggregates (list or nil)
 --   types (sorted) handlers (type -> function) key initial reset (functions or
 --   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
 --   retry (times in microseconds, or nil) on_error (word, function or nil)
@@ -62,12 +62,13 @@ end
 -- What each kind of consumer takes; the keys of later versions are refused.
 local COMMON = {
   "source", "aggregates", "revision", "key", "on", "on_change", "on_missing_history", "retry", "on_error",
+  "distribution",
 }
 local KEYS = {
   projection = { "fields", "initial", "table" },
   sql_projection = { "tables", "reset" },
 }
-local LATER = { "changes", "topic", "distribution" }
+local LATER = { "changes", "topic" }
 
 local function check_keys(d, spec)
   local words = {}
@@ -163,6 +164,14 @@ local function check_missing_history(d, word)
       describe(word))
   end
   return word == "continue"
+end
+
+local function check_distribution(d, word)
+  if word ~= nil and word ~= "partitions" and word ~= "single-owner" then
+    fail(d, 'distribution is %s; it is "single-owner" (one host applies all of it) or "partitions"',
+      describe(word))
+  end
+  return word == "single-owner"
 end
 
 local function check_on_change(d, on_change)
@@ -263,6 +272,7 @@ local function build_consumer(d, spec)
   d.revision = spec.revision == nil and 1 or take.range(d, "revision", spec.revision, 1, take.NUMBER_MAX, true)
   d.on_change = check_on_change(d, spec.on_change)
   d.passes_gaps = check_missing_history(d, spec.on_missing_history)
+  d.single_owner = check_distribution(d, spec.distribution)
   d.key = take.a_function(d, spec, "key")
   d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)

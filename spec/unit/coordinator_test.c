@@ -59,7 +59,7 @@ static void what_is_handed_over_is_free_before_another_has_it(void **state)
     assert_int_equal(b->leases[0].count, 0);
     assert_true(b->coordinator.awaits);
     assert_true(look(g, a));
-    assert_true(a->consumers[0].leaving);
+    assert_true(a->consumers[0].changing);
     assert_int_equal(a->leases[0].count, PARTITIONS); /* not before it acts */
     act(g, a);
     assert_int_equal(a->leases[0].count, PARTITIONS / 2);

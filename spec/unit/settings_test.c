@@ -225,7 +225,6 @@ static void an_unknown_key_names_file_and_nearest_key(void **state)
 static void a_key_of_a_later_version_is_refused(void **state)
 {
     static const char *const keys[] = {
-        "lease = { duration = '10s' }",    "lease = { heartbeat = 1 }",
         "limits = { cascade = 3 }",        "sagas = { keep = '30d' }",
         "commands = { keep = '7d' }",      "compaction = { schedule = '1m' }",
         "tombstones = { max_age = '1d' }", "admin = { listen = 'x' }",

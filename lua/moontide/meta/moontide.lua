@@ -122,6 +122,7 @@ function Ctx:now() end
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
 ---@field on_missing_history? "halt" | "continue" when its topic no longer holds what it has not read
+---@field distribution? "partitions" | "single-owner" spread over the hosts, or all of it on one
 ---@field key? fun(event: moontide.Event): moontide.Key, ... the message's own key when left out
 ---@field fields? table<string, moontide.Type> columns of the query table
 ---@field initial? fun(key: string): table
@@ -136,6 +137,7 @@ function Ctx:now() end
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
 ---@field on_missing_history? "halt" | "continue" when its topic no longer holds what it has not read
+---@field distribution? "partitions" | "single-owner" spread over the hosts, or all of it on one
 ---@field key? fun(event: moontide.Event): moontide.Key, ...
 ---@field tables? moontide.Sql path of a DDL file, or one per dialect
 ---@field reset? fun(ctx: moontide.Ctx) empties the tables

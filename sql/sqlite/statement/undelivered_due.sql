@@ -1,9 +1,9 @@
--- What may be tried now, in position order: of each key, everything from its
--- first row on, unless that key is held by a row that waits for an operator, a
+-- What may be tried now in some partitions, in position order: of each key,
+-- everything from its first row on, unless that key is held by a row that waits for an operator, a
 -- start or a later time. What lies dead alone is no part of it; what lies dead
 -- behind a dead letter that is gone or was retried is. A message that its
 -- partition has not come to yet has others before it.
--- ?1 consumer id  ?2 source  ?3 now  ?4 limit
+-- ?1 consumer id  ?2 source  ?3 now  ?4 limit  ?5 partitions
 SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
        u.status, u.failure_count, u.unresolved, u.message_copy,
        u.failure_reason
@@ -12,6 +12,7 @@ SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
     ON k.consumer_id = u.consumer_id AND k.source_name = u.source_name
    AND k.partition_no = u.partition_no AND k.position >= u.message_position
  WHERE u.consumer_id = ?1 AND u.source_name = ?2
+   AND u.partition_no IN (SELECT value FROM json_each(?5))
    AND (u.status IN ('FAILED', 'WAITING')
         OR u.status = 'DEAD_LETTER_KEY' AND u.failure_reason IS NULL)
    AND u.resolved_key NOT IN (

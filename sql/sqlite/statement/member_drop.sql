@@ -1,0 +1,8 @@
+-- An instance runs nothing but these consumers any more.
+-- ?1 instance  ?2 consumers' types  ?3 their names
+DELETE FROM ${partition_members_table}
+ WHERE instance_id = ?1
+   AND (consumer_type, consumer_name) NOT IN (
+        SELECT t.value, c.value
+          FROM json_each(?2) AS t
+          JOIN json_each(?3) AS c ON c.key = t.key)
