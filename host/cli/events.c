@@ -79,7 +79,7 @@ static enum status print_what_is_there(struct cli *cli, struct application *app,
                                        struct diag *diag)
 {
     struct event_range range = {.byte_limit = PAGE_BYTES};
-    struct topic *topic = application_topic(app, request->topic);
+    struct topic *topic = topics_find(&app->topics, request->topic);
     enum status status;
 
     status = high_water_mark_look(app->db, app->catalog, request->topic,

@@ -221,6 +221,18 @@ static void page_recorded(struct consumer *c, const struct message *message,
     }
 }
 
+/* Without a key a message is no projection's; who takes it all the same has it
+ * stand by itself, in the partition that its id has brought it to. */
+static struct text message_own_key(struct consumer *c, const struct message *m)
+{
+    char id[UUID_TEXT_LEN + 1];
+
+    if (m->key.data != NULL || !c->takes_keyless)
+        return m->key;
+    uuid_format(&m->id, id);
+    return arena_copy(&c->page.arena, text_of(id));
+}
+
 /* Turns the page into units. *through is where the checkpoints may go. */
 static enum status page_units(struct consumer *c, const struct poll *poll,
                               const struct checkpoint_lock *lock,
@@ -251,15 +263,18 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
             return STATUS_OK;
         }
         if (!c->own_key) {
-            if (!lock->skipped || !skips_hold(&c->skips, m->position, m->key))
-                apply_unit_add(c, &(struct unit){
-                                      .message = m,
-                                      .key = m->key,
-                                      .partition = m->partition,
-                                      .attempt = 1,
-                                      .recorded = row_of(recorded, m, m->key,
-                                                         m->partition),
-                                  });
+            struct text key = message_own_key(c, m);
+
+            if (key.data != NULL &&
+                (!lock->skipped || !skips_hold(&c->skips, m->position, key)))
+                apply_unit_add(
+                    c, &(struct unit){
+                           .message = m,
+                           .key = key,
+                           .partition = m->partition,
+                           .attempt = 1,
+                           .recorded = row_of(recorded, m, key, m->partition),
+                       });
             continue;
         }
         sink.message = m;

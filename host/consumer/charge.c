@@ -102,10 +102,13 @@ static enum status read_message(struct charge *charge,
         .limit = 1,
         .byte_limit = 1,
     };
-    enum status status = event_page_read(event_store_topic(env->store), env->db,
-                                         &all, &range, &charge->page, diag);
+    struct topic *topic = topics_find(&env->topics, charge->attempt->source);
+    enum status status = STATUS_OK;
 
     *message = NULL;
+    if (topic != NULL)
+        status = event_page_read(topic, env->db, &all, &range, &charge->page,
+                                 diag);
     if (status == STATUS_OK && charge->page.count == 1 &&
         charge->page.messages[0].position == charge->attempt->position &&
         memcmp(charge->page.messages[0].id.bytes,

@@ -28,7 +28,7 @@ struct attempt_end {
  * skipped, the consumer was rebuilt or unsubscribed meanwhile, or the attempt
  * is counted already (so that a charge may be repeated when its answer was
  * lost). CONFLICT and LOST: nothing is known to be recorded, try again.
- * Of `env` db, catalog, names, store, ids, clock, log and partitions are used.
+ * Of `env` db, catalog, names, topics, ids, clock, log and partitions are used.
  */
 enum status charge_attempt(const struct consumer_env *env,
                            const char *instance_id,

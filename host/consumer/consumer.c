@@ -46,7 +46,7 @@ int64_t consumer_time(const struct consumer_env *env)
 }
 
 void consumer_init(struct consumer *c, const struct consumer_env *env,
-                   const struct consumer_name *name, const char *source,
+                   const struct consumer_name *name, struct topic *topic,
                    const struct event_filter *filter, bool own_key,
                    const struct failure_policy *policy,
                    const struct applier *applier)
@@ -55,7 +55,8 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
     *c = (struct consumer){
         .env = env,
         .name = *name,
-        .source = source,
+        .topic = topic,
+        .source = topic_name(topic),
         .filter = *filter,
         .own_key = own_key,
         .policy = *policy,
@@ -478,6 +479,10 @@ enum status consumer_step(struct consumer *c,
     }
     if (status != STATUS_OK)
         return status;
+    if (found && gap_is_met(c, c->page.start)) {
+        *worked = true;
+        return gap_settle(c, c->page.start, diag);
+    }
     if (!found && c->retries.doubtful)
         return look(c, worked, diag);
     if (!found) {

@@ -12,7 +12,6 @@
 #include "consumer/skipped.h"
 #include "consumer/undelivered.h"
 #include "topic/event_page.h"
-#include "topic/event_store.h"
 #include "topic/high_water_mark.h"
 
 /** What all consumers of a process share; borrowed, one thread. */
@@ -24,7 +23,7 @@ struct consumer_env {
     struct db *db;
     const struct catalog *catalog;
     const struct names *names;
-    struct event_store *store;
+    struct topics topics;
     struct uuid_source *ids;
     const struct clock *clock;
     const struct log *log;
@@ -56,10 +55,12 @@ struct consumer_retries {
 struct consumer {
     const struct consumer_env *env;
     struct consumer_name name;
-    const char *source;
+    struct topic *topic;
+    const char *source; /* its name */
     struct failure_policy policy;
     struct event_filter filter; /* types and aggregates it wants */
     bool own_key;               /* reads all partitions, keys its own way */
+    bool takes_keyless;         /* messages without a key, each by itself */
     struct applier applier;
     /* What the script declares, NULL: nothing to compare (consumer_declare). */
     const struct fingerprint *declared;
@@ -127,7 +128,7 @@ int64_t consumer_time(const struct consumer_env *env);
 
 /** The applier is borrowed; it and the env must outlive the consumer. */
 void consumer_init(struct consumer *consumer, const struct consumer_env *env,
-                   const struct consumer_name *name, const char *source,
+                   const struct consumer_name *name, struct topic *topic,
                    const struct event_filter *filter, bool own_key,
                    const struct failure_policy *policy,
                    const struct applier *applier);

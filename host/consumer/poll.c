@@ -25,11 +25,6 @@ static void find_group(const struct consumer *c, int64_t mark, int64_t *lowest,
             *next = reached->position[p];
 }
 
-static struct topic *topic_of(const struct consumer *consumer)
-{
-    return event_store_topic(consumer->env->store);
-}
-
 static struct event_range range_of(const struct consumer *consumer,
                                    int64_t after, int64_t upto)
 {
@@ -71,8 +66,8 @@ void poll_announce(struct consumer *consumer, const struct poll *poll,
                                            leases->count);
 
     if (is_of_all(consumer, poll) && consumer->singly == 0)
-        event_page_announce(topic_of(consumer), consumer->env->db, &filter,
-                            &range, &consumer->page);
+        event_page_announce(consumer->topic, consumer->env->db, &filter, &range,
+                            &consumer->page);
 }
 
 void poll_fetch(struct consumer *consumer, const struct poll *poll)
@@ -82,7 +77,7 @@ void poll_fetch(struct consumer *consumer, const struct poll *poll)
                                            leases->count);
 
     if (is_of_all(consumer, poll))
-        event_page_fetch(topic_of(consumer), consumer->env->db, &filter,
+        event_page_fetch(consumer->topic, consumer->env->db, &filter,
                          &consumer->page);
 }
 
@@ -112,6 +107,6 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
             poll->partitions[poll->npartitions++] = p;
 
     filter = filter_of(consumer, poll->partitions, poll->npartitions);
-    return event_page_read(topic_of(consumer), consumer->env->db, &filter,
-                           &range, &consumer->page, diag);
+    return event_page_read(consumer->topic, consumer->env->db, &filter, &range,
+                           &consumer->page, diag);
 }

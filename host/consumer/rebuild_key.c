@@ -38,7 +38,8 @@ static enum status key_units(struct consumer *c, struct text key, int partition,
             skips_hold(&c->skips, search.message->position, key))
             continue;
         if (!c->own_key) {
-            take_key(&search, search.message->key);
+            if (search.message->key.data != NULL)
+                take_key(&search, search.message->key);
             continue;
         }
         status = c->applier.ops->keys(c->applier.self, search.message, 1,
@@ -102,8 +103,8 @@ static enum status key_pages(struct consumer *c, struct text key,
     if (!c->own_key)
         filter.key = key;
     while (status == STATUS_OK && range.after < range.upto) {
-        status = event_page_read(event_store_topic(env->store), env->db,
-                                 &filter, &range, &c->page, diag);
+        status = event_page_read(c->topic, env->db, &filter, &range, &c->page,
+                                 diag);
         if (status == STATUS_OK)
             status = key_units(c, key, partition, failure, diag);
         if (status == STATUS_OK && c->nunits > 0)

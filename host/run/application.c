@@ -101,8 +101,13 @@ static enum status open_database(struct application *app, unsigned needs,
                               diag);
     if (status != STATUS_OK)
         return status;
-    return capture_open(db_dialect(app->db), &settings->names, app->catalog,
-                        settings->partitions, &app->capture, diag);
+    status = capture_open(db_dialect(app->db), &settings->names, app->catalog,
+                          settings->partitions, &app->capture, diag);
+    if (status != STATUS_OK)
+        return status;
+    app->topics.list[app->topics.count++] = event_store_topic(app->store);
+    app->topics.list[app->topics.count++] = capture_topic(app->capture);
+    return STATUS_OK;
 }
 
 /* One that a rebuild makes anew is left to that, see host_open. */
@@ -209,18 +214,6 @@ enum status application_open_bundle(const struct settings *settings,
     return status;
 }
 
-struct topic *application_topic(const struct application *app, const char *name)
-{
-    struct topic *topics[] = {event_store_topic(app->store),
-                              capture_topic(app->capture)};
-
-    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
-        if (strcmp(topic_name(topics[i]), name) == 0)
-            return topics[i];
-    }
-    return NULL;
-}
-
 void application_close(struct application *app)
 {
     log_tell(&app->log, true);
@@ -230,6 +223,7 @@ void application_close(struct application *app)
     app->store = NULL;
     capture_close(app->capture);
     app->capture = NULL;
+    app->topics.count = 0;
     if (app->catalog != NULL)
         catalog_close(app->catalog);
     app->catalog = NULL;

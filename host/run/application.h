@@ -31,6 +31,7 @@ struct application {
     struct catalog *catalog;   /* with db */
     struct event_store *store; /* with db */
     struct capture *capture;   /* with db */
+    struct topics topics;      /* of both */
     struct script *script;     /* NULL unless asked for */
 };
 
@@ -59,9 +60,6 @@ enum status application_tables(struct application *app,
                                const struct script *script,
                                const struct script *former,
                                struct diag *diag) MUST_CHECK;
-/** The topic of that name, NULL when there is none. */
-struct topic *application_topic(const struct application *app,
-                                const char *name);
 void application_close(struct application *app);
 
 #endif

@@ -21,9 +21,9 @@ enum channel_side { CHANNEL_SUPERVISOR, CHANNEL_WORKER };
 
 enum channel_type {
     /* from a worker */
-    CHANNEL_READY = 1,   /* it runs; number of consumers, database as shown */
-    CHANNEL_FAILED = 2,  /* it ends; enum status, why */
-    CHANNEL_STOPPED = 3, /* it has given back all it had and ends */
+    CHANNEL_READY = 1,    /* it runs; number of consumers, database as shown */
+    CHANNEL_FAILED = 2,   /* it ends; enum status, why */
+    CHANNEL_STOPPED = 3,  /* it has given back all it had and ends */
     CHANNEL_SWITCHED = 4, /* it runs the version that it was told to; which */
     CHANNEL_KEPT = 5,     /* it does not; enum status, why */
     CHANNEL_LOADED = 6,   /* from a script check: all is good */

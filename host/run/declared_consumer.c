@@ -14,7 +14,7 @@ struct consumer_env declared_consumer_env(const struct application *app)
         .db = app->db,
         .catalog = app->catalog,
         .names = &app->settings->names,
-        .store = app->store,
+        .topics = app->topics,
         .ids = (struct uuid_source *)&app->ids,
         .clock = &app->clock,
         .log = &app->log,
@@ -58,7 +58,8 @@ void declared_consumer_init(struct declared_consumer *declared,
                                                       app->db);
         applier = sql_projection_applier(declared->sql_projection);
     }
-    consumer_init(&declared->consumer, env, &name, declaration->source, &filter,
+    consumer_init(&declared->consumer, env, &name,
+                  topics_find(&app->topics, declaration->source), &filter,
                   declaration->own_key, &declaration->policy, &applier);
     consumer_declare(&declared->consumer, &declaration->fingerprint,
                      declaration->rebuild_on_change);

@@ -127,7 +127,7 @@ static enum status apply_message(struct fold *fold, struct diag *diag)
     if (fold->declaration->own_key)
         status = fold->handler.ops->keys(fold->handler.code, &call, take_key,
                                          fold, &failure);
-    else
+    else if (m->key.data != NULL)
         take_key(fold, m->key);
     for (size_t i = 0; status == STATUS_OK && i < fold->npending; i++)
         status = apply(fold, fold->pending[i], &failure, diag);

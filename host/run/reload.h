@@ -26,8 +26,9 @@ void reload_report_free(struct reload_report *report);
  * Loads and checks what lies in the scripts folder, and switches to it.
  * CONFIG (a script or its tables, with file and line), REFUSED (a consumer
  * would be halted, with its place in the script and what to do; `accept` says
- * that such a one goes on with the read models that it has): everything goes on as it was. So it does when the database
- * does not answer: the host's way to go on after that, then again.
+ * that such a one goes on with the read models that it has): everything goes on
+ * as it was. So it does when the database does not answer: the host's way to go
+ * on after that, then again.
  */
 enum status host_reload(struct host *host, bool accept,
                         struct reload_report *report,

@@ -24,8 +24,8 @@ static void add(struct folders *folders, struct text folder)
             return;
     if (folders->count == FOLDERS_MAX)
         return;
-    folders->items = arena_grow(&folders->arena, folders->items,
-                                folders->count, sizeof(*folders->items));
+    folders->items = arena_grow(&folders->arena, folders->items, folders->count,
+                                sizeof(*folders->items));
     folders->items[folders->count++] = arena_string(&folders->arena, folder);
 }
 

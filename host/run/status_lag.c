@@ -7,6 +7,7 @@
 #define LONG_STRETCH 1000 /* positions: a census is worth it */
 
 struct status_lag_stretch {
+    const char *source;
     int64_t after, upto;
     struct event_census census;
 };
@@ -23,18 +24,21 @@ static enum status count_stretch(struct application *app,
     for (size_t i = 0; i < counts->count; i++) {
         stretch = &counts->list[i];
         *census = &stretch->census;
-        if (stretch->after == lag->lowest && stretch->upto == lag->upto)
+        if (strcmp(stretch->source, lag->declaration->source) == 0 &&
+            stretch->after == lag->lowest && stretch->upto == lag->upto)
             return STATUS_OK;
     }
     counts->list = arena_grow(counts->arena, counts->list, counts->count,
                               sizeof(*counts->list));
     stretch = &counts->list[counts->count];
+    stretch->source = lag->declaration->source;
     stretch->after = lag->lowest;
     stretch->upto = lag->upto;
     *census = &stretch->census;
-    status = event_census_read(event_store_topic(app->store), app->db,
-                               lag->lowest, lag->upto, STATUS_LAG_LIMIT,
-                               counts->arena, &stretch->census, diag);
+    status = event_census_read(
+        topics_find(&app->topics, lag->declaration->source), app->db,
+        lag->lowest, lag->upto, STATUS_LAG_LIMIT, counts->arena,
+        &stretch->census, diag);
     if (status == STATUS_OK)
         counts->count++;
     return status;
@@ -47,8 +51,9 @@ static enum status add_age(struct application *app, struct status_lag *lag,
     struct event_page page = {.count = 0};
     struct event_range range = {
         .after = after, .upto = lag->upto, .limit = 1, .byte_limit = 1};
-    enum status status = event_page_read(event_store_topic(app->store), app->db,
-                                         filter, &range, &page, diag);
+    enum status status = event_page_read(
+        topics_find(&app->topics, lag->declaration->source), app->db, filter,
+        &range, &page, diag);
 
     if (status == STATUS_OK && page.count > 0) {
         int64_t age = lag->now_us - page.messages[0].occurred_at;
@@ -67,8 +72,8 @@ static enum status add(struct application *app, struct status_lag *lag,
 {
     int64_t count = 0;
     enum status status = event_page_count(
-        event_store_topic(app->store), app->db, filter, after, lag->upto,
-        STATUS_LAG_LIMIT - lag->messages, &count, diag);
+        topics_find(&app->topics, lag->declaration->source), app->db, filter,
+        after, lag->upto, STATUS_LAG_LIMIT - lag->messages, &count, diag);
 
     lag->messages += count;
     if (status != STATUS_OK || count == 0)

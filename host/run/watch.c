@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* So long after the last change, and no later than so long after the first. */
-#define QUIET_MS  40
+#define QUIET_MS   40
 #define AT_ONCE_MS 400
 
 #define EVENTS                                                                 \
@@ -26,7 +26,7 @@ struct watch {
     int fd;
     uv_poll_t poll;
     uv_timer_t timer;
-    int handles; /* that are not closed yet */
+    int handles;    /* that are not closed yet */
     uint64_t first; /* loop's time of the first change that is not told; 0 */
     struct watched *items;
     size_t count, capacity;

@@ -26,6 +26,7 @@ static const struct topic_kind capture_kind = {
     .positions = TABLE_CAPTURE_POSITION,
     .columns = capture_columns,
     .ncolumns = CAPTURE_COLUMNS,
+    .deletes = true,
     .page = SQL_CAPTURE_PAGE,
     .page_key = SQL_CAPTURE_PAGE_KEY,
     .count = SQL_CAPTURE_COUNT,

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "topic/high_water_mark.h"
 #include "topic/topic_parts.h"
 
 #include <assert.h>
@@ -27,6 +28,7 @@ enum page_column {
     PAGE_METADATA,
     PAGE_OCCURRED_AT,
     PAGE_PARTITION,
+    PAGE_START, /* of a topic that deletes */
 };
 
 static bool filters(const struct event_filter *filter)
@@ -214,7 +216,7 @@ static enum status next_row(struct db_rows *rows, const struct event_page *page,
 }
 
 /* *cut is set when rows may be left. */
-static enum status read_rows(struct db_rows *rows,
+static enum status read_rows(const struct topic *topic, struct db_rows *rows,
                              const struct event_range *range, size_t limit,
                              struct event_page *page, bool *cut,
                              struct diag *diag)
@@ -236,6 +238,8 @@ static enum status read_rows(struct db_rows *rows,
         bytes = size < range->byte_limit - bytes ? bytes + size
                                                  : range->byte_limit;
         copy_message(&page->arena, rows, next_message(page));
+        if (topic->kind->deletes)
+            page->start = db_get_int64(rows, PAGE_START);
         page->count++;
         if (page->count == limit) {
             *cut = true;
@@ -393,6 +397,19 @@ void event_page_fetch(struct topic *topic, struct db *db,
         page->fetched = range;
 }
 
+/* Of a page without rows: as it is now, which tells no less. */
+static enum status read_start(const struct topic *topic, struct db *db,
+                              struct event_page *page, struct diag *diag)
+{
+    struct high_water_mark mark;
+    enum status status = high_water_mark_read(db, topic->catalog,
+                                              topic_name(topic), &mark, diag);
+
+    if (status == STATUS_OK)
+        page->start = mark.start;
+    return status;
+}
+
 enum status event_page_read(struct topic *topic, struct db *db,
                             const struct event_filter *filter,
                             const struct event_range *range,
@@ -412,6 +429,7 @@ enum status event_page_read(struct topic *topic, struct db *db,
     arena_reset(&page->arena);
     page->count = 0;
     page->through = range->after;
+    page->start = 0;
     if (range->upto <= range->after)
         return STATUS_OK;
     status = prepare_query(topic, db, filter, &own, own.limit, &query, diag);
@@ -422,13 +440,15 @@ enum status event_page_read(struct topic *topic, struct db *db,
         return status;
     /* the rows of a page that was announced larger stay unread */
     limit = own.limit < range->limit ? own.limit : range->limit;
-    status = read_rows(rows, range, limit, page, &cut, diag);
+    status = read_rows(topic, rows, range, limit, page, &cut, diag);
     db_rows_close(rows);
     if (status != STATUS_OK)
         return status;
+    if (topic->kind->deletes && page->count == 0)
+        status = read_start(topic, db, page, diag);
     note_fit(db, page, limit, cut);
     page->through = cut ? page->messages[page->count - 1].position : query.upto;
-    return STATUS_OK;
+    return status;
 }
 
 void event_page_forget(struct event_page *page)

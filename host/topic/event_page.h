@@ -42,6 +42,9 @@ struct event_page {
     /** Every wanted position up to this one is in the page or does not
      * exist: the checkpoint may go here once the page is applied. */
     int64_t through;
+    /** All up to it may have been deleted when the page was read, and whoever
+     * stands below it has missed something; 0 where nothing is deleted. */
+    int64_t start;
 };
 
 enum status event_page_read(struct topic *topic, struct db *db,

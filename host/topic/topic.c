@@ -10,6 +10,15 @@ const char *topic_name(const struct topic *topic)
     return topic->kind->name;
 }
 
+struct topic *topics_find(const struct topics *topics, const char *name)
+{
+    for (size_t i = 0; i < topics->count; i++) {
+        if (strcmp(topic_name(topics->list[i]), name) == 0)
+            return topics->list[i];
+    }
+    return NULL;
+}
+
 size_t topic_table_of(const struct topic *topic, struct text aggregate_type)
 {
     int64_t table = map_get(&topic->own, aggregate_type);

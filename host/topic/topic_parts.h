@@ -60,6 +60,7 @@ struct topic_kind {
     enum table_id positions; /* sequence or counter */
     const struct db_column *columns;
     size_t ncolumns;
+    bool deletes; /* it has retention; its pages tell the topic's start */
     enum sql_statement page;
     enum sql_statement page_key;
     enum sql_statement count;

@@ -148,14 +148,28 @@ local function take_handlers(d, on)
   return take.by_type(d, "on", on, "a handler")
 end
 
+local SOURCES = { "event-store", "event-capture" }
+
 local function check_source(d, source)
-  if source == nil or source == "event-store" then
+  if source == nil then
     return "event-store"
-  elseif type(source) == "string" or type(source) == "table" then
-    fail(d, 'source %s is not available in this version; leave it out or say "event-store"',
+  elseif contains(SOURCES, source) then
+    return source
+  elseif type(source) == "table" or type(source) == "string" and source:find("^read%-model:") then
+    fail(d, 'source %s is not available in this version; say "event-store" (the default) or "event-capture"',
       type(source) == "string" and describe(source) or "lists")
   end
-  fail(d, "source is %s; it must be a topic's name", describe(source))
+  local near = type(source) == "string" and native.nearest(source, SOURCES)
+  fail(d, 'source is %s%s; it must be a topic: "event-store" (the default) or "event-capture"', describe(source),
+    near and (' (did you mean "%s"?)'):format(near) or "")
+end
+
+--- Captured events belong to no aggregate.
+local function take_aggregates(d, aggregates)
+  if aggregates ~= nil and d.source ~= "event-store" then
+    fail(d, 'aggregates: the topic "%s" has none; leave it out', d.source)
+  end
+  return take.list(d, "aggregates", aggregates)
 end
 
 local function check_missing_history(d, word)
@@ -268,7 +282,7 @@ end
 local function build_consumer(d, spec)
   check_keys(d, spec)
   d.source = check_source(d, spec.source)
-  d.aggregates = take.list(d, "aggregates", spec.aggregates)
+  d.aggregates = take_aggregates(d, spec.aggregates)
   d.revision = spec.revision == nil and 1 or take.range(d, "revision", spec.revision, 1, take.NUMBER_MAX, true)
   d.on_change = check_on_change(d, spec.on_change)
   d.passes_gaps = check_missing_history(d, spec.on_missing_history)

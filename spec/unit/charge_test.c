@@ -172,7 +172,7 @@ static int world_open(void **state)
         .db = f->db,
         .catalog = f->catalog,
         .names = &f->names,
-        .store = f->store,
+        .topics = {{event_store_topic(f->store)}, 1},
         .ids = &f->ids,
         .clock = &w->clock,
         .log = &w->log,

@@ -1,11 +1,14 @@
--- Messages of the capture topic in the columns of event_page;
--- topic/event_page.c appends the order by position and the limit.
+-- Messages of the capture topic in the columns of event_page and, behind them,
+-- the topic's start as it was for this very look; topic/event_page.c appends the
+-- order by position and the limit.
 -- ?1 after position  ?2 up to position  ?3 limit
 -- ?4 event types or NULL  ?5 NULL: there are no aggregates here
 -- ?6 partitions or NULL
 SELECT global_position, id, NULL::text, message_key, NULL::bigint,
        event_type, event_revision, payload, metadata, occurred_at,
-       partition_key
+       partition_key,
+       (SELECT topic_start FROM ${high_water_mark_store_table}
+         WHERE topic_name = 'event-capture')
   FROM ${event_capture_records_table}
  WHERE global_position > ?1::bigint
    AND global_position <= ?2::bigint

@@ -5,7 +5,9 @@
 -- ?7 key  ?8 its partition, which the index does not need
 SELECT global_position, id, NULL::text, message_key, NULL::bigint,
        event_type, event_revision, payload, metadata, occurred_at,
-       partition_key
+       partition_key,
+       (SELECT topic_start FROM ${high_water_mark_store_table}
+         WHERE topic_name = 'event-capture')
   FROM ${event_capture_records_table}
  WHERE ?8::bigint IS NOT NULL
    AND global_position > ?1::bigint
