@@ -102,6 +102,7 @@ static void take_event(lua_State *L, struct append_event *event)
     *event = (struct append_event){.expect = APPEND_ANY};
     event->aggregate_type = member_text(L, "aggregate_type");
     event->aggregate_id = member_text(L, "aggregate_id");
+    event->key = member_text(L, "key");
     event->type = member_text(L, "type");
     event->payload = member_text(L, "payload");
     event->metadata = member_text(L, "metadata");
@@ -152,8 +153,13 @@ static int method_close(lua_State *L)
     return 0;
 }
 
-/* host:append(events) -> list of { id, sequence, position, repeated } */
-static int method_append(lua_State *L)
+typedef enum status (*write_fn)(struct test_host *host,
+                                struct append_event *events, size_t count,
+                                struct append_result *results,
+                                struct diag *diag);
+
+/* Argument 2: the events -> list of { id, sequence, position, repeated } */
+static int write_events(lua_State *L, write_fn write)
 {
     struct test_host *host = core_module_host(L, 1);
     size_t count;
@@ -173,7 +179,7 @@ static int method_append(lua_State *L)
         take_event(L, &events[i]);
         lua_pop(L, 1);
     }
-    if (test_host_append(host, events, count, results, &diag) != STATUS_OK)
+    if (write(host, events, count, results, &diag) != STATUS_OK)
         return raise_diag(L, &diag);
     lua_createtable(L, (int)count, 0);
     for (size_t i = 0; i < count; i++) {
@@ -183,8 +189,10 @@ static int method_append(lua_State *L)
         lua_createtable(L, 0, 4);
         lua_pushstring(L, id);
         lua_setfield(L, -2, "id");
-        lua_pushnumber(L, (lua_Number)results[i].sequence);
-        lua_setfield(L, -2, "sequence");
+        if (results[i].sequence != MESSAGE_NO_SEQUENCE) {
+            lua_pushnumber(L, (lua_Number)results[i].sequence);
+            lua_setfield(L, -2, "sequence");
+        }
         lua_pushnumber(L, (lua_Number)results[i].position);
         lua_setfield(L, -2, "position");
         lua_pushboolean(L, results[i].repeated);
@@ -192,6 +200,18 @@ static int method_append(lua_State *L)
         lua_rawseti(L, -2, (int)i + 1);
     }
     return 1;
+}
+
+/* host:append(events) -> results */
+static int method_append(lua_State *L)
+{
+    return write_events(L, test_host_append);
+}
+
+/* host:emit(events) -> results */
+static int method_emit(lua_State *L)
+{
+    return write_events(L, test_host_emit);
 }
 
 /* host:run() -> applied, failed (since the host was opened) */
@@ -558,19 +578,13 @@ static int core_drop_scratch(lua_State *L)
 }
 
 static const luaL_Reg host_methods[] = {
-    {"append", method_append},
-    {"run", method_run},
-    {"redeliver", method_redeliver},
-    {"restart", method_restart},
-    {"reload", method_reload},
-    {"advance", method_advance},
-    {"advance_to", method_advance_to},
-    {"now", method_now},
-    {"fail", method_fail},
-    {"read", method_read},
-    {"query", method_query},
-    {"close", method_close},
-    {NULL, NULL},
+    {"append", method_append},   {"emit", method_emit},
+    {"run", method_run},         {"redeliver", method_redeliver},
+    {"restart", method_restart}, {"reload", method_reload},
+    {"advance", method_advance}, {"advance_to", method_advance_to},
+    {"now", method_now},         {"fail", method_fail},
+    {"read", method_read},       {"query", method_query},
+    {"close", method_close},     {NULL, NULL},
 };
 
 int luaopen_moontide_core(lua_State *L)

@@ -46,9 +46,10 @@ void test_host_close(struct test_host *host)
     mem_free(host);
 }
 
-enum status test_host_append(struct test_host *host,
-                             struct append_event *events, size_t count,
-                             struct append_result *results, struct diag *diag)
+static enum status write_events(struct test_host *host, bool capture,
+                                struct append_event *events, size_t count,
+                                struct append_result *results,
+                                struct diag *diag)
 {
     struct application *app = &host->app;
     const struct append_options options = {
@@ -63,8 +64,10 @@ enum status test_host_append(struct test_host *host,
     if (status == STATUS_OK)
         status = db_begin(app->db, diag);
     if (status == STATUS_OK)
-        status = append_events(app->store, app->db, &options, events, count,
-                               results, &bad, diag);
+        status = capture ? capture_append(app->capture, app->db, &options,
+                                          events, count, results, &bad, diag)
+                         : append_events(app->store, app->db, &options, events,
+                                         count, results, &bad, diag);
     if (status == STATUS_OK)
         status = db_commit(app->db, NULL, diag);
     if (status != STATUS_OK) {
@@ -73,6 +76,20 @@ enum status test_host_append(struct test_host *host,
             return diag_wrap(diag, "event %zu", bad + 1);
     }
     return status;
+}
+
+enum status test_host_append(struct test_host *host,
+                             struct append_event *events, size_t count,
+                             struct append_result *results, struct diag *diag)
+{
+    return write_events(host, false, events, count, results, diag);
+}
+
+enum status test_host_emit(struct test_host *host, struct append_event *events,
+                           size_t count, struct append_result *results,
+                           struct diag *diag)
+{
+    return write_events(host, true, events, count, results, diag);
 }
 
 enum status test_host_run(struct test_host *host,

@@ -30,6 +30,11 @@ enum status test_host_append(struct test_host *host,
                              struct append_result *results,
                              struct diag *diag) MUST_CHECK;
 
+/** The same for events that are captured. */
+enum status test_host_emit(struct test_host *host, struct append_event *events,
+                           size_t count, struct append_result *results,
+                           struct diag *diag) MUST_CHECK;
+
 /** Runs until nothing is left. A halted consumer is no error here. */
 enum status test_host_run(struct test_host *host,
                           struct host_progress *progress,

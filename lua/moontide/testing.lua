@@ -150,6 +150,36 @@ function Host:append(aggregate, id, events, options)
   return self.core:append(list)
 end
 
+local EMIT_WORDS = { "key", "id", "metadata", "revision", "occurred_at" }
+
+--- emit(type, payload[, options]): an event that belongs to no aggregate, in a
+-- transaction of its own; options: key, id, metadata, revision, occurred_at.
+-- Gives { id, position, repeated }.
+function Host:emit(event_type, payload, options)
+  local event = { type = event_type, payload = payload }
+  for word, value in pairs(check_words(options or {}, EMIT_WORDS, "emit")) do event[word] = value end
+  local flat = flatten(event)
+  flat.key, flat.aggregate_id = event.key, nil
+  return self.core:emit({ flat })[1]
+end
+
+--- emitted([type]): the captured events that are there, in order: a list of {
+-- position, id, type, key, payload, metadata }.
+function Host:emitted(event_type)
+  local rows = self:query(([[
+    SELECT global_position AS position, id, event_type AS type, message_key AS "key", payload, metadata
+      FROM %sEVENT_CAPTURE_RECORDS ORDER BY global_position]]):format(self.prefix))
+  local list = {}
+  for _, row in ipairs(rows) do
+    if event_type == nil or row.type == event_type then
+      row.payload = moontide.json.decode(row.payload)
+      row.metadata = row.metadata and moontide.json.decode(row.metadata)
+      list[#list + 1] = row
+    end
+  end
+  return list
+end
+
 --- undelivered([consumer]): the messages that could not be applied: a list of
 -- { consumer, key, position, status, failures, reason }.
 function Host:undelivered(consumer)

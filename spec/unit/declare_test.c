@@ -189,10 +189,17 @@ static void every_wrong_member_is_named(void **state)
                    "projection \"p\": on_error is \"dead_leter\" (did you mean "
                    "\"dead_letter\"?); it must be a function or one of halt, "
                    "dead_letter_key, dead_letter, skip");
-    expect_refused(ON ", source = 'event-capture'",
-                   "projection \"p\": source \"event-capture\" is not "
-                   "available in this version; leave it out or say "
-                   "\"event-store\"");
+    expect_refused(ON ", source = 'read-model:orders'",
+                   "projection \"p\": source \"read-model:orders\" is not "
+                   "available in this version; say \"event-store\" (the "
+                   "default) or \"event-capture\"");
+    expect_refused(ON ", source = 'event-captured'",
+                   "projection \"p\": source is \"event-captured\" (did you "
+                   "mean \"event-capture\"?); it must be a topic: "
+                   "\"event-store\" (the default) or \"event-capture\"");
+    expect_refused(ON ", source = 'event-capture', aggregates = { 'a' }",
+                   "projection \"p\": aggregates: the topic "
+                   "\"event-capture\" has none; leave it out");
     expect_refused(ON ", key = 'id'",
                    "projection \"p\": key is \"id\"; it must be a function");
     expect_refused(ON ", initial = {}",

@@ -117,7 +117,7 @@ function Ctx:now() end
 ---@class moontide.ProjectionSpec
 ---@field retry? moontide.Retry
 ---@field on_error? moontide.OnError
----@field source? "event-store"
+---@field source? "event-store" | "event-capture"
 ---@field aggregates? string[] aggregate types; all when left out
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
@@ -132,7 +132,7 @@ function Ctx:now() end
 ---@class moontide.SqlProjectionSpec
 ---@field retry? moontide.Retry
 ---@field on_error? moontide.OnError
----@field source? "event-store"
+---@field source? "event-store" | "event-capture"
 ---@field aggregates? string[]
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted

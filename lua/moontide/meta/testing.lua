@@ -83,6 +83,16 @@ local Host = {} -- luacheck: ignore 241
 ---@return { id: string, sequence: integer, position: integer, repeated: boolean }[]
 function Host:append(aggregate, id, events, options) end
 
+---@param event_type string
+---@param payload any
+---@param options? { key?: string, id?: string, metadata?: table, revision?: integer, occurred_at?: string }
+---@return { id: string, position: integer, repeated: boolean }
+function Host:emit(event_type, payload, options) end
+
+---@param event_type? string
+---@return { position: integer, id: string, type: string, key?: string, payload: any, metadata?: table }[]
+function Host:emitted(event_type) end
+
 --- Applies what is there; raises when a handler failed, unless it was asked for.
 ---@param options? { failures?: boolean }
 ---@return integer applied
