@@ -125,8 +125,8 @@ static enum status has_rest(const struct consumer *c, int64_t mark,
         filter.partitions = &partition;
         filter.npartitions = 1;
     }
-    status = event_page_count(event_store_topic(c->env->store), c->env->db,
-                              &filter, position, mark, 1, &count, diag);
+    status = event_page_count(c->topic, c->env->db, &filter, position, mark, 1,
+                              &count, diag);
     *rest = count > 0;
     return status;
 }
