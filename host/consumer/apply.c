@@ -1,6 +1,7 @@
 #include "consumer/apply.h"
 
 #include "base/hash.h"
+#include "consumer/careful.h"
 #include "consumer/flight.h"
 #include "consumer/outcome.h"
 
@@ -111,7 +112,8 @@ row_of(const struct recorded *recorded, const struct message *message,
     return NULL;
 }
 
-/* The row of a message without keys, in any of the polled partitions. */
+/* The row of a message without keys, in any of the polled partitions; what has
+ * ended a process is not asked again for another partition either. */
 static const struct undelivered_recorded *
 unresolved_row_of(const struct recorded *recorded,
                   const struct message *message, const struct poll *poll)
@@ -120,7 +122,7 @@ unresolved_row_of(const struct recorded *recorded,
         const struct undelivered_recorded *row = &recorded->rows[i];
 
         if (row->position == message->position && row->unresolved &&
-            polled(poll, row->partition))
+            (polled(poll, row->partition) || failure_is_crash(row->reason)))
             return row;
     }
     return NULL;
@@ -193,6 +195,17 @@ static void page_unresolved(struct consumer *c, const struct message *message,
     }
 }
 
+static bool is_recorded_in(const struct recorded *recorded,
+                           const struct message *message, int partition)
+{
+    for (size_t i = 0; i < recorded->count; i++)
+        if (recorded->rows[i].position == message->position &&
+            recorded->rows[i].unresolved &&
+            recorded->rows[i].partition == partition)
+            return true;
+    return false;
+}
+
 /* A message that is recorded for want of keys: it ends the page, and the
  * partitions that were not told of it are told. */
 static void page_recorded(struct consumer *c, const struct message *message,
@@ -212,9 +225,8 @@ static void page_recorded(struct consumer *c, const struct message *message,
             .next_retry_at = row->next_retry_at,
             .unresolved = true,
         };
-        const struct poll alone = {&poll->partitions[i], 1, 0, 0};
 
-        if (unresolved_row_of(recorded, message, &alone) != NULL)
+        if (is_recorded_in(recorded, message, entry.partition))
             continue;
         entry.failure = apply_keep_failure(c, &failure);
         apply_entry_add(c, &entry);
@@ -384,6 +396,8 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
             env->db, env->catalog, c->row.id, c->source, poll->after,
             c->page.through, &c->arena, &recorded.rows, &recorded.count, diag);
     if (status == STATUS_OK)
+        status = careful_take_back(c, recorded.rows, &recorded.count, diag);
+    if (status == STATUS_OK)
         status = page_units(c, poll, lock, &recorded, through, diag);
     if (status == STATUS_OK && looked == NULL)
         status = flight_pass(c, poll, *through, diag);
@@ -437,6 +451,7 @@ static void page_committed(struct consumer *c, const struct poll *poll,
         c->applied += c->page.messages[i].position <= through;
     c->singly -= c->page.count < c->singly ? c->page.count : c->singly;
     c->conflicts = 0;
+    careful_passed(c, poll, through);
     keep_holds(c);
     apply_entries_told(c);
     apply_committed(c);
@@ -506,6 +521,13 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
 {
     struct apply_search search = {.careful = c->careful};
 
+    if (careful_is_of(c, poll)) {
+        bool go;
+        enum status status = careful_page(c, poll, &go, diag);
+
+        if (status != STATUS_OK || !go)
+            return status;
+    }
     if (flight_may(c, poll)) {
         bool again, repeat;
         enum status status = page_pass(c, poll, &search, &again, &repeat, diag);

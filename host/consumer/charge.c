@@ -174,7 +174,8 @@ static struct undelivered_entry entry_of(const struct charge *charge,
 }
 
 /* What waits for an operator, or has counted this attempt, stays. A failure
- * that on_error was to judge is counted already. */
+ * that on_error was to judge is counted already, and so is an attempt that was
+ * made with care: there is only more to tell of it now. */
 static bool counts_more(const struct charge *charge,
                         const struct undelivered_recorded *row)
 {
@@ -186,7 +187,9 @@ static bool counts_more(const struct charge *charge,
 
     if (at_rest)
         return false;
-    return a->kind == ATTEMPT_ON_ERROR || row->failure_count < a->attempt;
+    return a->kind == ATTEMPT_ON_ERROR || row->failure_count < a->attempt ||
+           (row->failure_count == a->attempt &&
+            text_equal(row->reason, text_of(FAILURE_UNTOLD)));
 }
 
 static void raise_row(struct charge *charge,

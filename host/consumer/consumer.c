@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "consumer/apply.h"
+#include "consumer/careful.h"
 #include "consumer/declared.h"
 #include "consumer/flight.h"
 #include "consumer/gap.h"
@@ -81,6 +82,7 @@ void consumer_free(struct consumer *c)
 {
     leases_free(&c->leases);
     mem_free(c->careful_through);
+    buffer_free(&c->counted.key);
     checkpoints_free(&c->stored);
     checkpoints_free(&c->reached);
     checkpoints_free(&c->before);
@@ -264,9 +266,11 @@ static void take_leases(struct consumer *c)
         if (!leases_hold(&c->leases, p))
             c->careful_through[p] = CHECKPOINT_NONE;
         else if (c->leases.taken_over[p])
-            c->careful_through[p] = CAREFUL_UNKNOWN;
+            careful_begin(c, p);
         c->leases.taken_over[p] = false;
     }
+    if (!leases_hold(&c->leases, c->counted.partition))
+        c->counted.position = 0; /* it is as it is */
     c->leases.changed = false;
 }
 
@@ -430,7 +434,7 @@ enum status consumer_step(struct consumer *c,
     struct poll poll;
     int64_t upto = mark->mark;
     int64_t began;
-    bool found, undone;
+    bool found, undone, careful;
     enum status status;
 
     *worked = false;
@@ -469,6 +473,10 @@ enum status consumer_step(struct consumer *c,
     }
     if (c->replay_through != CHECKPOINT_NONE && c->replay_through < upto)
         upto = c->replay_through;
+    careful_settle(c, mark->mark);
+    careful = careful_is_on(c);
+    if (careful && c->singly == 0)
+        c->singly = 1;
     status = poll_page(c, upto, &poll, &found, diag);
     if (status == STATUS_OK && flight_is_of(c) &&
         (!found || c->page.count == 0 || !flight_may(c, &poll))) {
@@ -500,7 +508,7 @@ enum status consumer_step(struct consumer *c,
     copy_positions(&c->before, &c->stored);
     began = clock_monotonic();
     status = apply_page(c, &poll, diag);
-    if (status == STATUS_OK && c->singly == 0 && !flight_is_of(c))
+    if (status == STATUS_OK && c->singly == 0 && !careful && !flight_is_of(c))
         consumer_adapt(c, c->page.count, clock_monotonic() - began);
     /* before anything else wants the connection */
     if (status == STATUS_OK && flight_is_of(c))
@@ -532,6 +540,10 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
 
     if (flight_is_of(c))
         status = flight_settle(c->env->flight, &undone, diag);
+    if (status == STATUS_OK)
+        status = careful_end(c, diag);
+    if (status == STATUS_FENCED)
+        return consumer_reload(c, diag);
     if (status != STATUS_OK)
         return status;
     for (int p = 0; p < c->reached.partitions; p++)

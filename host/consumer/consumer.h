@@ -51,6 +51,16 @@ struct consumer_retries {
 
 #define CAREFUL_UNKNOWN INT64_MAX
 
+/** The attempt that was counted before it is made (consumer/careful.h), by the
+ * row that says so. */
+struct consumer_counted {
+    int64_t position; /* 0: there is none */
+    int partition;
+    struct buffer key;
+    bool unresolved;
+    int failures; /* with this one */
+};
+
 /** Fields are for the files of this folder; the host reads counters only. */
 struct consumer {
     const struct consumer_env *env;
@@ -78,6 +88,8 @@ struct consumer {
      * may have died of what lies there (CHECKPOINT_NONE: not at all;
      * CAREFUL_UNKNOWN: how far is not known yet). */
     int64_t *careful_through;
+    bool careful_retries; /* the same of what is due to be tried again */
+    struct consumer_counted counted;
     struct checkpoints stored;  /* as committed */
     struct checkpoints reached; /* stored, or further over empty stretches */
     struct checkpoints before;  /* stored, before the newest batch */

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void failure_set(struct failure *failure, bool permanent, const char *class,
                  const char *format, ...)
@@ -28,4 +29,12 @@ void failure_recorded(struct failure *failure, struct text reason)
 {
     failure->permanent = failure->waits = false;
     text_clean(reason, failure->reason, sizeof(failure->reason));
+}
+
+bool failure_is_crash(struct text reason)
+{
+    static const char class[] = "crash:";
+
+    return reason.len >= sizeof(class) - 1 &&
+           memcmp(reason.data, class, sizeof(class) - 1) == 0;
 }

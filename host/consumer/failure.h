@@ -26,6 +26,14 @@ struct failure {
 void failure_set(struct failure *failure, bool permanent, const char *class,
                  const char *format, ...) PRINTF_LIKE(4, 5);
 
+/** Whether a recorded reason says that an attempt has ended its process. */
+bool failure_is_crash(struct text reason);
+
+/** The reason of an attempt that was counted before it was made, and of which
+ * nothing was heard since. */
+#define FAILURE_UNTOLD                                                         \
+    "crash: the host that made this attempt ended without a word"
+
 /** The failure that was recorded with this reason. */
 void failure_recorded(struct failure *failure, struct text reason);
 

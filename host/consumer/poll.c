@@ -110,3 +110,15 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
     return event_page_read(consumer->topic, consumer->env->db, &filter, &range,
                            &consumer->page, diag);
 }
+
+enum status poll_read(struct consumer *consumer, const struct poll *poll,
+                      size_t limit, struct diag *diag)
+{
+    struct event_range range = range_of(consumer, poll->after, poll->mark);
+    struct event_filter filter = filter_of(consumer, poll->partitions,
+                                           poll->npartitions);
+
+    range.limit = limit;
+    return event_page_read(topic_of(consumer), consumer->env->db, &filter,
+                           &range, &consumer->page, diag);
+}

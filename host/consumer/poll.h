@@ -30,6 +30,10 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
 void poll_announce(struct consumer *consumer, const struct poll *poll,
                    int64_t through);
 
+/** Reads the page of these partitions again, with so many messages at most. */
+enum status poll_read(struct consumer *consumer, const struct poll *poll,
+                      size_t limit, struct diag *diag) MUST_CHECK;
+
 /** Reads what was announced, so that the next poll_page finds it in memory. */
 void poll_fetch(struct consumer *consumer, const struct poll *poll);
 

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "consumer/apply.h"
 #include "consumer/attempt_slot.h"
+#include "consumer/careful.h"
 #include "consumer/outcome.h"
 
 #include <limits.h>
@@ -22,7 +23,8 @@ struct batch {
     struct undelivered_row *rows;
     struct retry *attempts;
     size_t count;
-    bool whole; /* these are all rows that are due */
+    bool whole;  /* these are all rows that are due */
+    bool counts; /* it only counts the attempt that the next one makes */
 };
 
 struct key_sink {
@@ -34,6 +36,8 @@ struct key_sink {
 /* The number of the attempt that a row is at. */
 static int attempt_of(const struct undelivered_row *row)
 {
+    if (row->counted)
+        return row->failure_count;
     return row->failure_count < INT_MAX ? row->failure_count + 1 : INT_MAX;
 }
 
@@ -145,7 +149,7 @@ static bool is_behind(const struct consumer *c, struct text key)
 static bool is_spent(const struct consumer *c,
                      const struct undelivered_row *row)
 {
-    return row->reason.data != NULL &&
+    return row->reason.data != NULL && !row->counted &&
            !retry_policy_allows(&c->policy.retry, row->failure_count);
 }
 
@@ -250,6 +254,29 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
     return status;
 }
 
+/* Leaves a batch that needs no care, or the one row that does. True when the
+ * attempt that is about to be made of that must be counted before: it is really
+ * made, and is not counted yet. */
+static bool counts_first(const struct consumer *c, struct batch *batch)
+{
+    struct undelivered_row *row = &batch->rows[0];
+    size_t count = 0;
+
+    while (count < batch->count && !careful_is_of_row(c, &batch->rows[count]))
+        count++;
+    if (count > 0) {
+        batch->whole = batch->whole && count == batch->count;
+        batch->count = count;
+        return false;
+    }
+    if (batch->count == 0)
+        return false;
+    batch->whole = batch->whole && batch->count == 1;
+    batch->count = 1;
+    return !careful_row_is_counted(c, row) && row->has_copy &&
+           row->damage == NULL && !is_spent(c, row);
+}
+
 static enum status batch_run(struct consumer *c, struct batch *batch,
                              const struct checkpoint_lock *lock,
                              const struct apply_search *search, bool *repeat,
@@ -284,6 +311,10 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
                              &batch->count, &batch->whole, diag);
     if (status != STATUS_OK)
         return status;
+    careful_saw_due(c, batch->count);
+    batch->counts = counts_first(c, batch);
+    if (batch->counts)
+        return careful_count_row(c, &batch->rows[0], diag);
     if (batch->count == 0)
         return undelivered_next(env->db, env->catalog, c->row.id, c->source,
                                 &c->leases, &c->retries.next_at, diag);
@@ -378,6 +409,8 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
         if (status == STATUS_OK && !repeat)
             status = apply_commit(c, search.careful, diag);
         c->applier.ops->end(c->applier.self);
+        if (status == STATUS_OK && batch.counts)
+            continue;
         if (status == STATUS_OK && !repeat) {
             *worked = true;
             batch_committed(c, &batch);

@@ -50,6 +50,7 @@ struct undelivered_row {
     int failure_count;
     struct text reason; /* of its last failure; NULL data: it never failed */
     bool unresolved;
+    bool counted; /* the count has the attempt that is about to be made */
 };
 
 /** What a key's later messages do. */

@@ -40,6 +40,7 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
 {
     const struct consumer *first = NULL;
     size_t waiting = 0;
+    int64_t wait;
 
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].declared.consumer;
@@ -52,15 +53,14 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
     }
     if (first == NULL)
         return STATUS_OK;
+    wait = first->retries.next_at - clock_now(&host->app->clock);
     return diag_set(
         diag, STATUS_BUSY,
         "messages of %s '%s'%s wait for another attempt, the next one in "
         "%.1f s; `moontide status %s` shows why, and a run after that tries "
         "again",
         first->name.type, first->name.name, waiting > 1 ? " and others" : "",
-        (double)(first->retries.next_at - clock_now(&host->app->clock)) /
-            (double)CLOCK_SECOND,
-        first->name.name);
+        wait > 0 ? (double)wait / (double)CLOCK_SECOND : 0, first->name.name);
 }
 
 enum status host_stuck(const struct host *host, struct diag *diag)

@@ -1,0 +1,74 @@
+/*
+ * Careful -- how a consumer reads on in partitions that it has taken over from
+ * an instance that lapsed. That one may have died of a message, and taken
+ * whole hosts along, so that nobody was left to count the attempt
+ * (consumer/charge.h). So an attempt is counted, and committed, before it is
+ * made, one message at a time; what goes well takes its count back in the same
+ * transaction. This lasts until everything has been passed that the dead one
+ * can have had in hand: a page behind its checkpoint, and what was due to be
+ * tried again.
+ */
+#ifndef HOST_CONSUMER_CAREFUL_H
+#define HOST_CONSUMER_CAREFUL_H
+
+#include "consumer/consumer.h"
+#include "consumer/poll.h"
+
+/** Whether pages of some partition are read so; they have one message each. */
+bool careful_is_on(const struct consumer *consumer);
+
+/** A partition was taken over: from here on, as far as is known later. */
+void careful_begin(struct consumer *consumer, int partition);
+
+/** Ends it for partitions that have come so far, or to the mark: behind it the
+ * dead one had nothing in hand. */
+void careful_settle(struct consumer *consumer, int64_t mark);
+
+/** Whether a page of these partitions is read so. */
+bool careful_is_of(const struct consumer *consumer, const struct poll *poll);
+
+/**
+ * Before a page of `poll`: takes of it what is to be applied now, and counts
+ * the attempt of that one message in a transaction of its own. *go is false
+ * when nothing is to be applied now (paused or halted). Statuses as apply_page.
+ */
+enum status careful_page(struct consumer *consumer, const struct poll *poll,
+                         bool *go, struct diag *diag) MUST_CHECK;
+
+/** Within the transaction that makes the attempt: queues that the count is
+ * taken back, and takes it off the rows that were read. What then fails is
+ * recorded like any other. */
+enum status careful_take_back(struct consumer *consumer,
+                              struct undelivered_recorded *rows, size_t *count,
+                              struct diag *diag) MUST_CHECK;
+
+/** After the commit of a page of these partitions. */
+void careful_passed(struct consumer *consumer, const struct poll *poll,
+                    int64_t through);
+
+/** Before a stop: takes back what was counted for an attempt that will not be
+ * made. */
+enum status careful_end(struct consumer *consumer,
+                        struct diag *diag) MUST_CHECK;
+
+/* For consumer/retry.c: a row that is due, alone in its batch. */
+
+/** How many rows were due, for it to end where there are none. */
+void careful_saw_due(struct consumer *consumer, size_t count);
+
+/** Whether a row is tried so: it may have been in the dead one's hand, or an
+ * attempt of it has ended a process before. */
+bool careful_is_of_row(const struct consumer *consumer,
+                       const struct undelivered_row *row);
+
+/** Says in row->counted whether its attempt is counted; false when it is to be
+ * counted first. */
+bool careful_row_is_counted(const struct consumer *consumer,
+                            struct undelivered_row *row);
+
+/** Queues that it is, for the caller to commit. */
+enum status careful_count_row(struct consumer *consumer,
+                              const struct undelivered_row *row,
+                              struct diag *diag) MUST_CHECK;
+
+#endif

@@ -1,0 +1,113 @@
+-- A message that takes whole hosts down: nobody is left to count the attempt,
+-- so whoever takes over counts it before making it.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+
+local HEAD = [[local moontide = require "moontide"
+]]
+
+-- Whatever runs a handler of these is the host itself.
+local CONFIG = [[partitions = 12, workers = 0, grants = { "os" }, on_error = "dead_letter",
+  retry = { attempts = %d, delay = "1ms", jitter = 0 },
+  lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" }]]
+
+dialect.each(function(database)
+  describe("a message that takes the host down", function()
+    local app
+
+    local function start(attempts, handler, key)
+      app = application.new { database = database, config = CONFIG:format(attempts), handlers = {
+        ["notes.lua"] = HEAD .. kit.LEDGER .. ([[
+          return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
+            ["spec.Put"] = function(event, ctx)
+              ledger("notes", event, ctx)
+              %s
+            end } }]]):format(key or "", handler or "") } }
+      app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
+      app:ok("run", "--until-idle")
+      local list = {}
+      for i = 1, 20 do
+        list[i] = { aggregate_id = "key-" .. i % 4, type = "spec.Put", payload = ('{"i":%d}'):format(i) }
+      end
+      app:append(list, "--batch", "100")
+    end
+
+    after_each(function() app:close() end)
+
+    -- Starts the host until one comes to its end; gives how many did not.
+    local function run()
+      local died, last = 0, os.time() + 60
+      while os.time() < last do
+        local result = app:moontide("run", "--until-idle")
+        if result.code == 0 then return died end
+        if result.code == 9 then
+          died = died + 1
+        else -- the next attempt is not due, or is one that still holds a lease
+          assert.equal(75, result.code, result.err)
+        end
+      end
+      error "no host came to its end"
+    end
+
+    local function letters()
+      return app.db:value [[SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'DEAD_LETTER']]
+    end
+
+    -- Every position but these exactly once, and per key in order.
+    local function applied_all_but(left_out)
+      assert.equal(tostring(20 - left_out), app.db:value "SELECT count(DISTINCT position) FROM ledger")
+      assert.equal(tostring(20 - left_out), app.db:value "SELECT count(*) FROM ledger")
+      assert.equal("0", app.db:value [[SELECT count(*) FROM ledger a JOIN ledger b
+        ON a.key = b.key AND a.n < b.n AND a.position > b.position]])
+    end
+
+    it("is a dead letter after its budget, and no other message is", function()
+      start(3, "if event.payload.i == 7 then os.exit(9) end")
+      -- the first death is of a host that had nothing to be careful of
+      assert.equal(4, run())
+      assert.equal("1", letters())
+      assert.equal("7|3|crash: the host that made this attempt ended without a word", app.db:value
+        [[SELECT message_position, failure_count, failure_reason FROM CONSUMER_UNDELIVERED_MESSAGES]])
+      applied_all_but(1)
+    end)
+
+    it("costs its neighbours and itself nothing once the host stands it", function()
+      start(3, [[if event.payload.i == 7 and ctx.attempt == 1 and not os.getenv "SPEC_STANDS" then os.exit(9) end]])
+      assert.equal(9, app:moontide("run", "--until-idle").code)
+      app:ok("run", "--until-idle", { env = { SPEC_STANDS = "1" } })
+      assert.equal("0", app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES")
+      applied_all_but(0)
+      assert.equal("1", app.db:value "SELECT max(attempt) FROM ledger")
+    end)
+
+    it("is tried again with the number of its attempt once it is known", function()
+      start(5, "if event.payload.i == 7 and ctx.attempt < 3 then os.exit(9) end")
+      assert.equal(3, run())
+      assert.equal("0", app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES")
+      assert.equal("3", app.db:value "SELECT attempt FROM ledger WHERE position = 7")
+      applied_all_but(0)
+    end)
+
+    it("counts as well when its key function does it", function()
+      start(2, "", [[key = function(event)
+        if event.payload.i == 7 then os.exit(9) end
+        return event.key
+      end,]])
+      assert.equal(3, run())
+      assert.equal("7|2", app.db:value [[SELECT max(message_position), max(failure_count)
+        FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'DEAD_LETTER']])
+      applied_all_but(1)
+    end)
+
+    it("counts as well when only its retry does it", function()
+      start(3, [[if event.payload.i == 7 then
+        if ctx.attempt == 1 then error "not now" end
+        os.exit(9)
+      end]])
+      assert.equal(3, run())
+      assert.equal("7|3", app.db:value "SELECT message_position, failure_count FROM CONSUMER_UNDELIVERED_MESSAGES")
+      applied_all_but(1)
+    end)
+  end)
+end)
