@@ -119,6 +119,6 @@ enum status poll_read(struct consumer *consumer, const struct poll *poll,
                                            poll->npartitions);
 
     range.limit = limit;
-    return event_page_read(topic_of(consumer), consumer->env->db, &filter,
-                           &range, &consumer->page, diag);
+    return event_page_read(consumer->topic, consumer->env->db, &filter, &range,
+                           &consumer->page, diag);
 }
