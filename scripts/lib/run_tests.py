@@ -359,7 +359,8 @@ def pooler(log):
         outcome += log.succeeds("python3", bank / "verify.py", events.name, *on,
                                 "--moontide", moontide, *config)
         return outcome + count_tap(*log.run(
-            [moontide, "test", "-o", "TAP", "spec/consumer/batch_spec.lua"],
+            [moontide, "test", "-o", "TAP", "spec/consumer/batch_spec.lua",
+             "spec/run/wake_spec.lua"],
             env={**SERVERS.urls, "POOLED_URL": pool.url, "MOONTIDE": str(moontide),
                  "MOONTIDE_DIALECTS": "pooled"}))
 

@@ -192,7 +192,7 @@ dialect.only("postgres", function(database)
       local host = app:start("run")
       append()
       all_applied(host)
-      app.db:value("SET moontide.notify = 'on'; " .. append_function "C-1")
+      app.db:value("BEGIN; SET LOCAL moontide.notify = 'on'; " .. append_function "C-1" .. "COMMIT")
       appended = appended + 1
       all_applied(host)
     end)
