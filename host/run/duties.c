@@ -205,14 +205,15 @@ static enum status look_at_marks(struct duties *duties, struct diag *diag)
         int64_t before = watch->mark.mark;
 
         status = mark_watch_look(watch, &duties->app, diag);
-        moved |= watch->mark.mark != before;
+        if (watch->mark.mark == before)
+            continue;
+        tell_loop(duties, true, false); /* who waits for it, at once */
+        moved = true;
     }
     if (status != STATUS_OK)
         return status;
-    if (moved) {
-        tell_loop(duties, true, false);
+    if (moved)
         wait = settings->poll_min_us;
-    }
     duties->mark_wait = wait < settings->poll_max_us ? wait
                                                      : settings->poll_max_us;
     duties->mark_at = clock_monotonic() + duties->mark_wait;
