@@ -118,6 +118,7 @@ enum status cli_schema(struct cli *cli, struct diag *diag);
 enum status cli_run(struct cli *cli, struct diag *diag);
 enum status cli_append(struct cli *cli, struct diag *diag);
 enum status cli_emit(struct cli *cli, struct diag *diag);
+enum status cli_command(struct cli *cli, struct diag *diag);
 enum status cli_events(struct cli *cli, struct diag *diag);
 enum status cli_read(struct cli *cli, struct diag *diag);
 enum status cli_status(struct cli *cli, struct diag *diag);

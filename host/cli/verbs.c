@@ -62,6 +62,16 @@ static const struct cli_option append_options[] = {
     {.name = NULL},
 };
 
+static const struct cli_option command_options[] = {
+    {.name = "id",
+     .argument = "UUID",
+     .doc = "the command's own id, under which it is done once"},
+    {.name = "metadata",
+     .argument = "JSON",
+     .doc = "an object that the command and its events get"},
+    {.name = NULL},
+};
+
 static const struct cli_option events_options[] = {
     {.name = "topic",
      .argument = "T",
@@ -217,6 +227,18 @@ const struct cli_verb cli_verbs[] = {
      .options = append_options,
      .max_args = 1,
      .run = cli_emit},
+    {.name = "command",
+     .arguments = "AGGREGATE ID NAME [JSON]",
+     .doc = "let an aggregate decide on a command",
+     .details =
+         "JSON are the command's arguments ({} when left out). It is accepted "
+         "(0), with the events that it appended, or rejected (3) with a "
+         "reason. With --id the same command gives the first outcome again, "
+         "however often it is sent.",
+     .options = command_options,
+     .min_args = 3,
+     .max_args = 4,
+     .run = cli_command},
     {.name = "events",
      .arguments = "",
      .doc = "show the messages of a topic",

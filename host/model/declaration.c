@@ -7,6 +7,8 @@ const char *declaration_kind_word(enum declaration_kind kind)
         return "projection";
     case DECLARATION_SQL_PROJECTION:
         return "sql_projection";
+    case DECLARATION_AGGREGATE:
+        return "aggregate";
     }
     return "";
 }

@@ -17,6 +17,7 @@
 enum declaration_kind {
     DECLARATION_PROJECTION,     /* keyed: state per key in a query table */
     DECLARATION_SQL_PROJECTION, /* writes tables of its own through ctx */
+    DECLARATION_AGGREGATE,      /* no consumer: decides on commands */
 };
 
 /** Type of a declared field, for columns and for the check of values. */
@@ -80,6 +81,11 @@ struct declaration {
     const char *tables_file; /* path of the DDL for this dialect, or NULL */
     struct text tables_sql;  /* its content */
     bool resettable;         /* has a reset function */
+    /* aggregates: `types` are those of `apply` */
+    const struct text *commands; /* sorted */
+    size_t ncommands;
+    int64_t snapshot_every; /* events between two snapshots; 0: none */
+    int snapshot_version;
     struct fingerprint fingerprint;
     size_t index; /* place in the script's list: names it in handler calls */
 };

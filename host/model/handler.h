@@ -15,6 +15,7 @@
 #include "consumer/policy.h"
 #include "db/value.h"
 #include "model/declaration.h"
+#include "topic/append.h"
 #include "topic/message.h"
 
 struct handler_sql; /* model/handler_sql.h: SQL for the running call */
@@ -28,6 +29,26 @@ struct handler_call {
     int attempt; /* from 1 */
     bool replaying;
     struct handler_sql *sql;
+};
+
+/** A command as an aggregate's code sees it. */
+struct handler_command {
+    struct text name;     /* one of the declaration's commands */
+    struct text args;     /* JSON */
+    struct text metadata; /* a JSON object, or NULL data */
+    struct text id;       /* UUID as text */
+    struct text cause;    /* UUID as text: the message or command behind it */
+};
+
+/** What it decided. Texts and events live in the arena that was given. */
+struct handler_decision {
+    bool rejected;
+    struct text reason;
+    struct text details; /* JSON, or NULL data */
+    /** Without positions, and without expectations; those without an aggregate
+     * are of the one that decides. Metadata are complete. */
+    struct append_event *events;
+    size_t count;
 };
 
 enum handler_outcome {
@@ -61,6 +82,19 @@ struct handler_ops {
     enum status (*apply_state)(void *code, const struct handler_call *call,
                                size_t slot, enum handler_outcome *outcome,
                                struct failure *failure, struct diag *diag);
+    /** Runs the declared `apply` of an aggregate on the state in the slot. The
+     * slots of aggregates are others than those of a batch: a command may run
+     * inside of a handler. On FAILED the slot's content is undefined. */
+    enum status (*apply_event)(void *code, const struct handler_call *call,
+                               size_t slot, struct failure *failure);
+    /** Lets a command decide on the state in the slot; call->message stands
+     * for the command: its id and the time. FAILED also when what it gave is
+     * no decision, or an event is not as its type says. */
+    enum status (*command)(void *code, const struct handler_call *call,
+                           size_t slot, const struct handler_command *command,
+                           struct arena *arena,
+                           struct handler_decision *decision,
+                           struct failure *failure);
     /** Runs the handler of a projection without state (event, ctx). */
     enum status (*apply)(void *code, const struct handler_call *call,
                          struct failure *failure, struct diag *diag);

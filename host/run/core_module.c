@@ -5,6 +5,7 @@
 #include "db/placeholder.h"
 #include "db/url.h"
 #include "model/read_model.h"
+#include "run/core_command.h"
 #include "run/core_operate.h"
 #include "run/fold.h"
 #include "run/test_host.h"
@@ -93,8 +94,7 @@ static void take_expected(lua_State *L, struct append_event *event)
         event->expect = APPEND_AT;
 }
 
-/* The event table on the top of the stack. */
-static void take_event(lua_State *L, struct append_event *event)
+void core_module_event(lua_State *L, struct append_event *event)
 {
     struct text id, occurred_at;
     struct diag diag;
@@ -176,7 +176,7 @@ static int write_events(lua_State *L, write_fn write)
     for (size_t i = 0; i < count; i++) {
         lua_rawgeti(L, 2, (int)i + 1);
         luaL_argcheck(L, lua_istable(L, -1), 2, "an event must be a table");
-        take_event(L, &events[i]);
+        core_module_event(L, &events[i]);
         lua_pop(L, 1);
     }
     if (write(host, events, count, results, &diag) != STATUS_OK)
@@ -513,22 +513,29 @@ static int method_query(lua_State *L)
 
 /* --- pure checks ------------------------------------------------------ */
 
-/* core.fold(folder, scripts, projection, events) -> JSON as host:read. Events
- * without id or time have zeros: two folds must see the same. */
-static int core_fold(lua_State *L)
+struct script_options core_module_options(lua_State *L,
+                                          const struct clock *clock,
+                                          const struct log *log)
 {
-    const struct clock clock = {.offset_us = 0};
-    const struct log log = {.out = NULL};
-    const struct script_options options = {
+    return (struct script_options){
         .app_dir = luaL_checkstring(L, 1),
         .scripts = luaL_checkstring(L, 2),
         .dialect = db_url_dialect(DB_URL_DEFAULT),
         .limits = {.time_us = 5 * CLOCK_SECOND,
                    .memory = INT64_C(256) << 20,
                    .payload = INT64_C(8) << 20},
-        .clock = &clock,
-        .log = &log,
+        .clock = clock,
+        .log = log,
     };
+}
+
+/* core.fold(folder, scripts, projection, events) -> JSON as host:read. Events
+ * without id or time have zeros: two folds must see the same. */
+static int core_fold(lua_State *L)
+{
+    const struct clock clock = {.offset_us = 0};
+    const struct log log = {.out = NULL};
+    const struct script_options options = core_module_options(L, &clock, &log);
     const char *projection = luaL_checkstring(L, 3);
     struct append_event *events;
     struct buffer *out;
@@ -541,7 +548,7 @@ static int core_fold(lua_State *L)
     for (size_t i = 0; i < count; i++) {
         lua_rawgeti(L, 4, (int)i + 1);
         luaL_argcheck(L, lua_istable(L, -1), 4, "an event must be a table");
-        take_event(L, &events[i]);
+        core_module_event(L, &events[i]);
         lua_pop(L, 1);
     }
     out = core_module_scratch(L);
@@ -600,6 +607,7 @@ int luaopen_moontide_core(lua_State *L)
         lua_newtable(L);
         luaL_register(L, NULL, host_methods);
         core_operate_register(L);
+        core_command_register(L);
         lua_setfield(L, -2, "__index");
     }
     lua_pop(L, 1);
@@ -609,6 +617,8 @@ int luaopen_moontide_core(lua_State *L)
     lua_setfield(L, -2, "host");
     lua_pushcfunction(L, core_fold);
     lua_setfield(L, -2, "fold");
+    lua_pushcfunction(L, core_command_decide);
+    lua_setfield(L, -2, "decide");
     lua_pushcfunction(L, core_scratch);
     lua_setfield(L, -2, "scratch");
     lua_pushcfunction(L, core_drop_scratch);

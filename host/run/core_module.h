@@ -6,13 +6,16 @@
 #ifndef HOST_RUN_CORE_MODULE_H
 #define HOST_RUN_CORE_MODULE_H
 
+#include "script/script.h"
+
 #include <lua.h>
 
 /** Pushes the module's table. Loaded by name, so it follows Lua's naming. */
 __attribute__((visibility("default"))) int luaopen_moontide_core(lua_State *L);
 
-/* Shared with run/core_operate.c, which adds the operator's methods. */
+/* Shared with run/core_operate.c and run/core_command.c, which add methods. */
 
+struct append_event;
 struct buffer;
 struct test_host;
 
@@ -20,5 +23,12 @@ struct test_host;
 struct test_host *core_module_host(lua_State *L, int arg);
 /** Pushes a buffer that Lua's collector frees. */
 struct buffer *core_module_scratch(lua_State *L);
+/** Reads the event at the top of the stack, whose texts live with it. */
+void core_module_event(lua_State *L, struct append_event *event);
+/** How the application in the folder at 1 with the scripts folder at 2 is
+ * loaded for a pure check. */
+struct script_options core_module_options(lua_State *L,
+                                          const struct clock *clock,
+                                          const struct log *log);
 
 #endif

@@ -34,6 +34,7 @@ struct settings {
     int64_t limit_time_us;
     int64_t limit_memory;
     int64_t limit_payload;
+    int64_t commands_keep_us;     /* how long results of commands are kept */
     struct failure_policy policy; /* of consumers that say nothing else */
     bool jit;
     char **grants;    /* NULL-terminated */

@@ -142,6 +142,15 @@ const struct settings_key settings_keys[] = {
      .fallback = "halt",
      .allowed = ON_ERROR_WORDS,
      .doc = "what a message leads to whose attempts are used up"},
+    {.name = "commands.keep",
+     .kind = SETTINGS_DURATION,
+     TARGET(commands_keep_us),
+     .fallback = "7d",
+     .min = HOUR,
+     .max = 3650 * DAY,
+     .allowed = "a duration from \"1h\" to 3650 days",
+     .doc = "how long a command that is repeated under its id gives the first "
+            "outcome"},
     {.name = "limits.time",
      .kind = SETTINGS_DURATION,
      TARGET(limit_time_us),
@@ -263,9 +272,8 @@ const struct settings_key settings_keys[] = {
 
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
-    "limits.cascade",      "sagas.keep",         "commands.keep",
-    "compaction.schedule", "tombstones.max_age", "admin.listen",
-    "admin.token",
+    "limits.cascade",     "sagas.keep",   "compaction.schedule",
+    "tombstones.max_age", "admin.listen", "admin.token",
 };
 
 #define LATER_COUNT (sizeof(later_keys) / sizeof(later_keys[0]))

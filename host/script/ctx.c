@@ -302,13 +302,23 @@ void ctx_register(struct handler_code *code, lua_State *L)
     lua_setfield(L, -2, "__newindex");
     lua_pushliteral(L, "moontide.ctx");
     lua_setfield(L, -2, "__metatable");
-    for (size_t i = 0; i < code->set->count; i++) {
+    for (size_t i = 0; i < code->set->total; i++) {
         lua_newtable(L);
         lua_pushvalue(L, -2);
         lua_setmetatable(L, -2);
         code->contexts[i] = luaL_ref(L, LUA_REGISTRYINDEX);
     }
     lua_pop(L, 1);
+}
+
+void ctx_push_shared(struct handler_code *code, lua_State *L)
+{
+    lua_pushlightuserdata(L, code);
+    lua_pushcclosure(L, ctx_now, 1);
+    lua_setfield(L, -2, "now");
+    lua_newtable(L);
+    set_functions(code, L, LOG_FUNCTIONS);
+    lua_setfield(L, -2, "log");
 }
 
 void ctx_push(struct handler_code *code, lua_State *L)

@@ -14,6 +14,10 @@
 /** Makes the ctx of every declaration. From protected code. */
 void ctx_register(struct handler_code *code, lua_State *L);
 
+/** Puts `now` and `log` of any ctx into the table at the top, which is the
+ * running call's ctx. From protected code. */
+void ctx_push_shared(struct handler_code *code, lua_State *L);
+
 /** Pushes the ctx of the running call. From protected code. */
 void ctx_push(struct handler_code *code, lua_State *L);
 

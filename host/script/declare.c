@@ -208,32 +208,71 @@ static void take_fingerprint(const struct declare_build *b)
         fingerprint_compute(b->L, b->declaration, &code, b->set);
 }
 
-static void take_declaration(struct declare_build *b, size_t index)
+static enum declaration_kind kind_of(const struct declare_build *b)
+{
+    static const enum declaration_kind kinds[] = {
+        DECLARATION_PROJECTION, DECLARATION_SQL_PROJECTION,
+        DECLARATION_AGGREGATE};
+    struct text word = declare_text(b, "kind");
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (text_equal(text_of(declaration_kind_word(kinds[i])), word))
+            return kinds[i];
+    return DECLARATION_PROJECTION; /* declare.lua gives no other word */
+}
+
+/* What all kinds have. */
+static void take_common(struct declare_build *b, size_t index)
 {
     struct declaration *d = &b->set->items[index];
 
     b->declaration = d;
     b->code = &b->set->code[index];
-    lua_getfield(b->L, b->at, "kind");
-    d->kind = strcmp(lua_tostring(b->L, -1), "projection") == 0
-                  ? DECLARATION_PROJECTION
-                  : DECLARATION_SQL_PROJECTION;
-    lua_pop(b->L, 1);
+    *b->code = (struct declare_code){.key = LUA_NOREF,
+                                     .reset = LUA_NOREF,
+                                     .on_error = LUA_NOREF};
+    d->kind = kind_of(b);
     d->index = index;
     d->name = declare_text(b, "name").data;
     d->file = declare_text(b, "file").data;
     d->line = (int)declare_integer(b, b->at, "line");
     d->source = declare_text(b, "source").data;
-    d->revision = declare_integer(b, b->at, "revision");
     d->types = declare_texts(b, "types", &d->ntypes);
+    declare_stored_types(b);
+    take_handlers(b);
+    b->code->initial = declare_function(b, "initial");
+}
+
+static void take_aggregate(struct declare_build *b, size_t index)
+{
+    struct declaration *d = &b->set->items[index];
+
+    take_common(b, index);
+    d->commands = declare_texts(b, "commands", &d->ncommands);
+    b->code->commands = arena_alloc(
+        b->set->arena, d->ncommands * sizeof(*b->code->commands) + 1);
+    lua_getfield(b->L, b->at, "command_functions");
+    for (size_t i = 0; i < d->ncommands; i++) {
+        lua_pushlstring(b->L, d->commands[i].data, d->commands[i].len);
+        lua_rawget(b->L, -2);
+        b->code->commands[i] = luaL_ref(b->L, LUA_REGISTRYINDEX);
+    }
+    lua_pop(b->L, 1);
+    d->snapshot_every = declare_integer(b, b->at, "snapshot_every");
+    d->snapshot_version = (int)declare_integer(b, b->at, "snapshot_version");
+}
+
+static void take_declaration(struct declare_build *b, size_t index)
+{
+    struct declaration *d = &b->set->items[index];
+
+    take_common(b, index);
+    d->revision = declare_integer(b, b->at, "revision");
     d->aggregates = declare_texts(b, "aggregates", &d->naggregates);
     d->passes_gaps = declare_boolean(b, b->at, "passes_gaps");
     d->single_owner = declare_boolean(b, b->at, "single_owner");
     d->rebuild_on_change = declare_text(b, "on_change").data != NULL;
-    declare_stored_types(b);
-    take_handlers(b);
     b->code->key = declare_function(b, "key");
-    b->code->initial = declare_function(b, "initial");
     b->code->reset = declare_function(b, "reset");
     d->own_key = b->code->key != LUA_NOREF;
     d->resettable = b->code->reset != LUA_NOREF;
@@ -334,7 +373,7 @@ static void find_warnings(lua_State *L, struct declare_set *set)
     luaL_checkstack(L, 4, NULL);
     if (script_state_of(L)->app_dir != NULL)
         scan = upvalue_scan_open(script_state_of(L)->app_dir);
-    for (size_t i = 0; scan != NULL && i < set->count; i++) {
+    for (size_t i = 0; scan != NULL && i < set->total; i++) {
         const struct declaration *d = &set->items[i];
 
         w.declaration = d;
@@ -352,6 +391,12 @@ static void find_warnings(lua_State *L, struct declare_set *set)
             w.what = what;
             scan_function(L, scan, set->code[i].handlers[t], &w);
         }
+        for (size_t c = 0; c < d->ncommands; c++) {
+            snprintf(what, sizeof(what), "the command %.100s",
+                     d->commands[c].data);
+            w.what = what;
+            scan_function(L, scan, set->code[i].commands[c], &w);
+        }
     }
     upvalue_scan_close(scan);
     if (w.items == NULL)
@@ -359,20 +404,28 @@ static void find_warnings(lua_State *L, struct declare_set *set)
     set->warnings = w.items;
 }
 
-/* The list of one group of kinds that finish gave, at the stack's index. */
-static void take_declarations(struct declare_build *b, int list)
+/* The lists of consumers and of aggregates that finish gave. */
+static void take_declarations(struct declare_build *b, int consumers,
+                              int aggregates)
 {
     struct declare_set *set = b->set;
 
-    set->count = lua_objlen(b->L, list);
+    set->count = lua_objlen(b->L, consumers);
+    set->total = set->count + lua_objlen(b->L, aggregates);
     set->items = arena_alloc_zero(set->arena,
-                                  set->count * sizeof(*set->items) + 1);
+                                  set->total * sizeof(*set->items) + 1);
     set->code = arena_alloc_zero(set->arena,
-                                 set->count * sizeof(*set->code) + 1);
-    for (size_t i = 0; i < set->count; i++) {
-        lua_rawgeti(b->L, list, (int)i + 1);
+                                 set->total * sizeof(*set->code) + 1);
+    for (size_t i = 0; i < set->total; i++) {
+        bool consumer = i < set->count;
+
+        lua_rawgeti(b->L, consumer ? consumers : aggregates,
+                    (int)(consumer ? i : i - set->count) + 1);
         b->at = lua_gettop(b->L);
-        take_declaration(b, i);
+        if (consumer)
+            take_declaration(b, i);
+        else
+            take_aggregate(b, i);
         lua_pop(b->L, 1);
     }
 }
@@ -384,9 +437,9 @@ void declare_end(lua_State *L, struct declare_set *set)
 
     luaL_checkstack(L, 20, NULL);
     push_function(L, "finish");
-    lua_call(L, 0, 2); /* consumers, event types */
-    declare_event_types(&b, top + 2);
-    take_declarations(&b, top + 1);
+    lua_call(L, 0, 3); /* consumers, aggregates, event types */
+    declare_event_types(&b, top + 3);
+    take_declarations(&b, top + 1, top + 2);
     lua_settop(L, top);
     check_tables(&b);
     find_warnings(L, set);

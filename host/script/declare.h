@@ -22,6 +22,7 @@ struct declare_code {
     int reset;     /* LUA_NOREF: none */
     int on_error;  /* LUA_NOREF: a word */
     int *handlers; /* one per declaration.types */
+    int *commands; /* one per declaration.commands */
 };
 
 /** Filled by declare_end; memory comes from the arena, references belong to
@@ -33,7 +34,8 @@ struct declare_set {
     struct failure_policy policy; /* set by the caller: of those without one */
     struct declaration *items;
     struct declare_code *code; /* one per item */
-    size_t count;
+    size_t count; /* consumers; aggregates stand behind them: */
+    size_t total;
     struct event_types event_types;
     int **steps; /* of each event type: functions, from the oldest revision */
     const char **warnings; /* NULL-terminated */

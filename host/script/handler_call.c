@@ -1,6 +1,7 @@
 #include "script/handler_call.h"
 
 #include "base/memory.h"
+#include "script/aggregate_call.h"
 #include "script/ctx.h"
 #include "script/event.h"
 #include "script/handler_keys.h"
@@ -16,15 +17,6 @@
 /* --- state -------------------------------------------------------------------
  */
 
-/* Puts the table at the top into the slot. */
-static void fill_slot(lua_State *L, const struct handler_job *job)
-{
-    lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
-    lua_insert(L, -2);
-    lua_rawseti(L, -2, (int)job->slot + 1);
-    lua_pop(L, 1);
-}
-
 /* Puts what `initial` gives into the slot. */
 static int fill_initial(lua_State *L, struct handler_job *job)
 {
@@ -34,7 +26,7 @@ static int fill_initial(lua_State *L, struct handler_job *job)
 
     if (initial == LUA_NOREF) {
         lua_newtable(L);
-        fill_slot(L, job);
+        handler_run_fill(L, job);
         return 0;
     }
     lua_rawgeti(L, LUA_REGISTRYINDEX, initial);
@@ -50,7 +42,7 @@ static int fill_initial(lua_State *L, struct handler_job *job)
                     shown);
         return handler_run_fail(job);
     }
-    fill_slot(L, job);
+    handler_run_fill(L, job);
     lua_settop(L, function - 1);
     return 0;
 }
@@ -84,7 +76,7 @@ static int enter_decode(lua_State *L)
                     "the stored state is no JSON object");
         return handler_run_fail(job);
     }
-    fill_slot(L, job);
+    handler_run_fill(L, job);
     return 0;
 }
 
@@ -130,12 +122,12 @@ static int take_result(lua_State *L, struct handler_job *job)
     case NATIVE_DELETE:
         job->outcome = HANDLER_DELETED;
         lua_pushnil(L);
-        fill_slot(L, job);
+        handler_run_fill(L, job);
         return 0;
     case NATIVE_NONE:
         if (!lua_istable(L, -1))
             break;
-        fill_slot(L, job);
+        handler_run_fill(L, job);
         return 0;
     default:
         break;
@@ -158,7 +150,7 @@ static int apply_state_part(lua_State *L, struct handler_job *job)
             return 0;
     }
     push_handler(L, job);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_slots(job));
     lua_rawgeti(L, -1, (int)job->slot + 1);
     lua_remove(L, -2);
     handler_parts_push_event(L, job);
@@ -264,7 +256,7 @@ static int enter_encode(lua_State *L)
     struct diag diag;
     int state;
 
-    lua_rawgeti(L, LUA_REGISTRYINDEX, job->code->slots);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_slots(job));
     lua_rawgeti(L, -1, (int)job->slot + 1);
     state = lua_gettop(L);
     if (json_codec_encode_tree(L, state, "state", job->out, &diag) !=
@@ -404,6 +396,8 @@ const struct handler_ops handler_call_ops = {
     .state_initial = handler_state_initial,
     .state_decode = handler_state_decode,
     .apply_state = handler_apply_state,
+    .apply_event = aggregate_call_apply,
+    .command = aggregate_call_command,
     .apply = handler_apply,
     .state_encode = handler_state_encode,
     .on_error = handler_on_error,
@@ -419,6 +413,8 @@ static int prepare(lua_State *L)
         [ENTRY_DECODE] = enter_decode,
         [ENTRY_APPLY_STATE] = enter_apply_state,
         [ENTRY_APPLY] = enter_apply,
+        [ENTRY_APPLY_EVENT] = aggregate_call_enter_apply,
+        [ENTRY_COMMAND] = aggregate_call_enter_command,
         [ENTRY_ENCODE] = enter_encode,
         [ENTRY_ON_ERROR] = enter_on_error,
         [ENTRY_RESET] = enter_reset,
@@ -431,6 +427,7 @@ static int prepare(lua_State *L)
     }
     lua_newtable(L);
     code->slots = luaL_ref(L, LUA_REGISTRYINDEX);
+    aggregate_call_register(code, L);
     event_register(code, L);
     ctx_register(code, L);
     handler_run_note_wheres(code, L);
@@ -441,7 +438,7 @@ static void index_types(struct handler_code *code)
 {
     bool added;
 
-    for (size_t i = 0; i < code->set->count; i++) {
+    for (size_t i = 0; i < code->set->total; i++) {
         const struct declaration *d = &code->set->items[i];
 
         for (size_t t = 0; t < d->ntypes; t++)
@@ -453,7 +450,7 @@ enum status handler_call_open(const struct handler_call_options *options,
                               struct handler_code **code, struct diag *diag)
 {
     struct handler_code *made = mem_alloc(sizeof(*made));
-    size_t count = options->set->count;
+    size_t count = options->set->total;
     struct lua_failure failure;
 
     made->state = options->state;
@@ -480,7 +477,7 @@ void handler_call_close(struct handler_code *code)
 {
     if (code == NULL)
         return;
-    for (size_t i = 0; i < code->set->count; i++)
+    for (size_t i = 0; i < code->set->total; i++)
         map_free(&code->types[i]);
     for (size_t i = 0; i < code->nasked; i++) {
         mem_free((char *)code->asked[i].consumer);

@@ -24,16 +24,19 @@ struct handler_failure_asked {
 
 struct handler_code {
     struct script_state *state;
-    lua_State *L; /* main thread */
+    lua_State *L; /* main thread; of a call inside of a call: its thread */
     const struct declare_set *set;
     const struct log *log;
     int64_t payload;
 
     /* registry references, made once */
-    int entries[8]; /* C functions of handler_call.c */
+    int entries[10]; /* C functions of handler_call.c */
     int event_metatable;
     int *contexts;     /* ctx of each declaration */
     int slots;         /* states of the batch by slot + 1 */
+    int aggregate_slots; /* the same of aggregates: a command may run inside of
+                            a handler */
+    int command_metatable; /* of the ctx of commands */
     struct map *types; /* of each declaration: type -> handler */
     /* "file:line" of each declaration's functions: handlers by type, then one
      * for each enum handler_entry */

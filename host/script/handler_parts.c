@@ -43,7 +43,7 @@ void handler_parts_each(lua_State *L, struct handler_job *job, bool by_key,
     int top = lua_gettop(L);
 
     if (job->splits == NULL) {
-        if (job->declared && !is_wanted(job))
+        if (job->declared && !job->needs_all && !is_wanted(job))
             return; /* it was read for what older ones are split into */
         fn(L, job);
         return;
@@ -55,7 +55,7 @@ void handler_parts_each(lua_State *L, struct handler_job *job, bool by_key,
         job->part = i;
         job->part_at = top + 2;
         job->type = part_type(L);
-        if (is_wanted(job) && (!by_key || handler_keys_match(L, job)))
+        if ((job->needs_all || is_wanted(job)) && (!by_key || handler_keys_match(L, job)))
             fn(L, job);
         lua_settop(L, top + 1);
     }

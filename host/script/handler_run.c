@@ -3,7 +3,6 @@
 #include "consumer/attempt_slot.h"
 #include "script/lua_call.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 /* "handlers/x.lua:12" of the function at the stack's index. */
@@ -62,12 +61,45 @@ const struct declare_code *handler_run_code(const struct handler_job *job)
     return &job->code->set->code[job->call->declaration->index];
 }
 
+int handler_run_slots(const struct handler_job *job)
+{
+    return job->call->declaration->kind == DECLARATION_AGGREGATE
+               ? job->code->aggregate_slots
+               : job->code->slots;
+}
+
+/* Place of the job's command: model/aggregate.c asks for no other. */
+static size_t command_of(const struct handler_job *job)
+{
+    const struct declaration *d = job->call->declaration;
+    size_t at = 0;
+
+    while (at + 1 < d->ncommands &&
+           !text_equal(d->commands[at], job->command->name))
+        at++;
+    return at;
+}
+
+int handler_run_command(const struct handler_job *job)
+{
+    return handler_run_code(job)->commands[command_of(job)];
+}
+
+void handler_run_fill(lua_State *L, const struct handler_job *job)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_slots(job));
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, (int)job->slot + 1);
+    lua_pop(L, 1);
+}
+
 /* Whether an entry is about the handler of the message's type, and not about
  * a function of the declaration's own. */
 static bool is_by_type(enum handler_entry entry)
 {
     return entry == ENTRY_DECODE || entry == ENTRY_APPLY_STATE ||
-           entry == ENTRY_APPLY || entry == ENTRY_ENCODE;
+           entry == ENTRY_APPLY || entry == ENTRY_APPLY_EVENT ||
+           entry == ENTRY_ENCODE;
 }
 
 static int own_function(const struct declare_code *functions,
@@ -103,17 +135,21 @@ static const char *note_where(struct handler_code *code, lua_State *L,
 
 void handler_run_note_wheres(struct handler_code *code, lua_State *L)
 {
-    for (size_t i = 0; i < code->set->count; i++) {
+    for (size_t i = 0; i < code->set->total; i++) {
         const struct declaration *d = &code->set->items[i];
         const struct declare_code *functions = &code->set->code[i];
+        size_t commands = d->ntypes + ENTRY_COUNT;
         const char **wheres = arena_alloc(
-            &code->arena, (d->ntypes + ENTRY_COUNT) * sizeof(*wheres));
+            &code->arena, (commands + d->ncommands) * sizeof(*wheres));
 
         for (size_t t = 0; t < d->ntypes; t++)
             wheres[t] = note_where(code, L, d, functions->handlers[t]);
         for (int e = 0; e < ENTRY_COUNT; e++)
             wheres[d->ntypes + (size_t)e] = note_where(
                 code, L, d, own_function(functions, (enum handler_entry)e));
+        for (size_t c = 0; c < d->ncommands; c++)
+            wheres[commands + c] = note_where(code, L, d,
+                                              functions->commands[c]);
         code->wheres[i] = wheres;
     }
 }
@@ -126,6 +162,9 @@ static const char *where_of(const struct handler_job *job,
     const struct declaration *d = job->call->declaration;
     int64_t at = MAP_ABSENT;
 
+    if (entry == ENTRY_COMMAND)
+        return code
+            ->wheres[d->index][d->ntypes + ENTRY_COUNT + command_of(job)];
     if (is_by_type(entry))
         at = map_get(&code->types[d->index], job->type);
     return code->wheres[d->index][at == MAP_ABSENT ? d->ntypes + (size_t)entry
@@ -165,8 +204,7 @@ static enum status judge(struct handler_code *code, enum handler_entry entry,
     const struct event_type *type = NULL;
 
     job->type = message->type;
-    code->older = NULL;
-    if (code->set->event_types.count > 0)
+    if (code->set->event_types.count > 0 && entry != ENTRY_COMMAND)
         type = event_types_find(&code->set->event_types, message->type);
     job->declared = type != NULL;
     if (type == NULL)
@@ -184,7 +222,7 @@ static enum status judge(struct handler_code *code, enum handler_entry entry,
         break;
     }
     if (entry != ENTRY_KEYS && entry != ENTRY_APPLY &&
-        entry != ENTRY_APPLY_STATE)
+        entry != ENTRY_APPLY_STATE && entry != ENTRY_APPLY_EVENT)
         return STATUS_OK;
     event_type_refuse(type, message->revision, job->failure);
     return STATUS_FAILED;
@@ -221,18 +259,63 @@ static void tell_slot(const struct handler_job *job, enum handler_entry entry)
         });
 }
 
+/* What a call inside of a call must find again when it ends. */
+struct frame {
+    const struct handler_call *call;
+    const void *event, *context;
+    const struct event_type *older;
+    bool decode_failed;
+    struct db_rows *rows;
+    uint64_t random[4];
+    char sql_where[LIMITS_TEXT_SIZE];
+};
+
+static void frame_save(const struct handler_code *code, struct frame *frame)
+{
+    frame->call = code->call;
+    if (code->call == NULL)
+        return;
+    frame->event = code->event;
+    frame->context = code->context;
+    frame->older = code->older;
+    frame->decode_failed = code->decode_failed;
+    frame->rows = code->rows;
+    memcpy(frame->random, code->state->random, sizeof(frame->random));
+    memcpy(frame->sql_where, code->sql_where, sizeof(frame->sql_where));
+}
+
+static void frame_restore(struct handler_code *code, const struct frame *frame)
+{
+    code->call = frame->call;
+    if (frame->call == NULL)
+        return;
+    code->event = frame->event;
+    code->context = frame->context;
+    code->older = frame->older;
+    code->decode_failed = frame->decode_failed;
+    code->rows = frame->rows;
+    memcpy(code->state->random, frame->random, sizeof(frame->random));
+    memcpy(code->sql_where, frame->sql_where, sizeof(frame->sql_where));
+}
+
 /* Runs one of the entry functions on the job. */
 enum status handler_run(struct handler_code *code, enum handler_entry entry,
                         struct handler_job *job, struct diag *diag)
 {
     struct lua_failure failure;
     enum lua_outcome outcome;
+    struct frame frame;
     enum status status;
+    bool told;
 
-    assert(code->call == NULL);
-    if (judge(code, entry, job) != STATUS_OK)
-        return STATUS_FAILED;
+    frame_save(code, &frame);
     job->code = code;
+    code->rows = NULL;
+    code->older = NULL;
+    if (judge(code, entry, job) != STATUS_OK) {
+        frame_restore(code, &frame);
+        return STATUS_FAILED;
+    }
     code->call = job->call;
     code->event = code->context = NULL;
     code->decode_failed = false;
@@ -240,22 +323,27 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
     script_state_seed(code->state, seed_of(job->call->message));
     lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);
     lua_pushlightuserdata(code->L, job);
-    if (code->slot != NULL)
+    /* inside of a call it is still the outer one's attempt */
+    told = code->slot != NULL && frame.call == NULL;
+    if (told)
         tell_slot(job, entry);
     outcome = lua_call_protected(code->L, 1, 0, &failure);
-    attempt_slot_end(code->slot);
-    code->call = NULL;
+    if (told)
+        attempt_slot_end(code->slot);
     if (code->rows != NULL)
         handler_code_close_rows(code);
     if (job->call->sql != NULL)
         handler_sql_deadline(job->call->sql, 0);
-    if (outcome == LUA_CALL_OK && !job->failed)
+    if (outcome == LUA_CALL_OK && !job->failed) {
+        frame_restore(code, &frame);
         return STATUS_OK;
+    }
     status = outcome == LUA_CALL_OK
                  ? STATUS_FAILED
                  : report(code, &failure, job->failure, diag);
     if (status == STATUS_FAILED)
         add_where(job, entry);
+    frame_restore(code, &frame);
     return status;
 }
 

@@ -14,13 +14,15 @@ enum handler_entry {
     ENTRY_DECODE,
     ENTRY_APPLY_STATE,
     ENTRY_APPLY,
+    ENTRY_APPLY_EVENT,
+    ENTRY_COMMAND,
     ENTRY_ENCODE,
     ENTRY_ON_ERROR,
     ENTRY_RESET,
     ENTRY_COUNT
 };
 
-_Static_assert(ENTRY_COUNT == 8, "handler_code.entries has one for each");
+_Static_assert(ENTRY_COUNT == 10, "handler_code.entries has one for each");
 
 /** What one protected call works on. */
 struct handler_job {
@@ -34,6 +36,7 @@ struct handler_job {
     const struct event_type *splits; /* older, of a type that may be split */
     int part;                        /* from 1; 0: it is whole */
     int part_at;                     /* stack index of the part */
+    bool needs_all; /* no handler for it: an error, not somebody else's event */
     size_t slot;
     struct text json;
     enum handler_outcome outcome;
@@ -41,6 +44,8 @@ struct handler_job {
     const struct failure *happened; /* ON_ERROR: what the message met */
     int failures;
     enum error_policy policy;
+    const struct handler_command *command;
+    struct handler_decision *decision;
     void *arg;
     struct buffer *out;
     struct db_value *fields;
@@ -51,6 +56,14 @@ struct handler_job {
  * *job->failure; anything else is the database's, in `diag`. */
 enum status handler_run(struct handler_code *code, enum handler_entry entry,
                         struct handler_job *job, struct diag *diag) MUST_CHECK;
+
+/** Registry reference of the states that the job's slot is one of, and of the
+ * function of the job's command. */
+int handler_run_slots(const struct handler_job *job);
+int handler_run_command(const struct handler_job *job);
+
+/** Puts the table at the top into the job's slot; pops it. */
+void handler_run_fill(lua_State *L, const struct handler_job *job);
 
 /** From an entry function: the job has set its failure. */
 int handler_run_fail(struct handler_job *job);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Addresses that name the metatables in the registry. */
-static const char DELETE_KEY, ADD_KEY, BYTES_KEY, SPLIT_KEY;
+static const char DELETE_KEY, ADD_KEY, BYTES_KEY, SPLIT_KEY, REJECT_KEY;
 
 static void push_metatable(lua_State *L, const char *key)
 {
@@ -75,6 +75,21 @@ static int native_split(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     push_boxed(L);
+    return 1;
+}
+
+/* reject(reason, details) -> what a command returns that is refused */
+static int native_reject(lua_State *L)
+{
+    size_t len;
+
+    luaL_checklstring(L, 1, &len);
+    luaL_argcheck(L, lua_type(L, 1) == LUA_TSTRING && len > 0, 1,
+                  "a reason expected, as text for a person");
+    lua_settop(L, 2);
+    push_boxed(L);
+    lua_pushvalue(L, 2);
+    lua_rawseti(L, -2, 2);
     return 1;
 }
 
@@ -189,6 +204,7 @@ void native_open(lua_State *L, bool sandboxed)
     make_metatable(L, &ADD_KEY, "moontide.add");
     make_metatable(L, &BYTES_KEY, "moontide.bytes");
     make_metatable(L, &SPLIT_KEY, "moontide.split");
+    make_metatable(L, &REJECT_KEY, "moontide.reject");
     for (const luaL_Reg *f = FUNCTIONS; f->name != NULL; f++) {
         lua_pushcfunction(L, f->func);
         lua_setfield(L, -2, f->name);
@@ -202,6 +218,9 @@ void native_open(lua_State *L, bool sandboxed)
     push_metatable(L, &SPLIT_KEY);
     lua_pushcclosure(L, native_split, 1);
     lua_setfield(L, -2, "split");
+    push_metatable(L, &REJECT_KEY);
+    lua_pushcclosure(L, native_reject, 1);
+    lua_setfield(L, -2, "reject");
     if (sandboxed) {
         /* its errors are known to script/lua_call.c */
         lua_pushcfunction(L, lua_call_permanent);
@@ -239,6 +258,8 @@ enum native_kind native_kind(lua_State *L, int index)
         kind = NATIVE_BYTES;
     else if (is_metatable(L, &SPLIT_KEY))
         kind = NATIVE_SPLIT;
+    else if (is_metatable(L, &REJECT_KEY))
+        kind = NATIVE_REJECT;
     else if (is_metatable(L, &DELETE_KEY))
         kind = NATIVE_DELETE;
     lua_pop(L, 1);

@@ -21,10 +21,11 @@ enum native_kind {
     NATIVE_ADD,    /* moontide.add(n) */
     NATIVE_BYTES,  /* moontide.bytes(s) */
     NATIVE_SPLIT,  /* moontide.split(list) */
+    NATIVE_REJECT, /* moontide.reject(reason, details) */
 };
 
 enum native_kind native_kind(lua_State *L, int index);
-/** Pushes what moontide.add, moontide.bytes or moontide.split was given. */
+/** Pushes what such a function was given first. */
 void native_push_value(lua_State *L, int index);
 
 #endif

@@ -351,6 +351,13 @@ enum status script_check_events(struct script *script,
     return STATUS_OK;
 }
 
+const struct declaration *script_aggregates(const struct script *script,
+                                            size_t *count)
+{
+    *count = script->set.total - script->set.count;
+    return script->set.items + script->set.count;
+}
+
 const struct event_types *script_event_types(const struct script *script)
 {
     return &script->set.event_types;

@@ -46,7 +46,7 @@ enum status script_open(const struct script_options *options,
                         struct script **script, struct diag *diag) MUST_CHECK;
 void script_close(struct script *script); /* NULL is allowed */
 
-/** What was declared, in the order of files (sorted) and of their lists. */
+/** The consumers that were declared, in the order of files (sorted) and of their lists. */
 const struct declaration *script_declarations(const struct script *script,
                                               size_t *count);
 
@@ -74,6 +74,10 @@ const char *const *script_warnings(const struct script *script);
 enum status script_check_events(struct script *script,
                                 struct append_event *events, size_t count,
                                 size_t *bad, struct diag *diag) MUST_CHECK;
+
+/** The declared aggregates. */
+const struct declaration *script_aggregates(const struct script *script,
+                                            size_t *count);
 
 /** The declared event types. */
 const struct event_types *script_event_types(const struct script *script);

@@ -161,10 +161,9 @@ static struct text text_or_none(struct db_rows *rows, enum page_column column)
     return db_is_null(rows, column) ? TEXT_NONE : db_get_text(rows, column);
 }
 
-/* The texts of a message lie in one piece of the arena. Only in the event store
- * is there an aggregate, whose id is the key. */
-static void copy_message(struct arena *arena, struct db_rows *rows,
-                         struct message *message)
+/* Only in the event store is there an aggregate, whose id is the key. */
+void topic_message_copy(struct arena *arena, struct db_rows *rows,
+                        struct message *message)
 {
     struct text aggregate_type = text_or_none(rows, PAGE_AGGREGATE_TYPE);
     struct text key = text_or_none(rows, PAGE_KEY);
@@ -237,7 +236,7 @@ static enum status read_rows(const struct topic *topic, struct db_rows *rows,
         }
         bytes = size < range->byte_limit - bytes ? bytes + size
                                                  : range->byte_limit;
-        copy_message(&page->arena, rows, next_message(page));
+        topic_message_copy(&page->arena, rows, next_message(page));
         if (topic->kind->deletes)
             page->start = db_get_int64(rows, PAGE_START);
         page->count++;

@@ -72,10 +72,15 @@ enum status event_store_open(const char *dialect, const struct names *names,
     opened->streams = mem_alloc(topic->ntables * sizeof(*opened->streams));
     status = topic_open(topic, &event_store_kind, dialect, names, catalog,
                         partitions, diag);
-    for (size_t t = 0; t < topic->ntables && status == STATUS_OK; t++)
-        status = topic_statement(topic, t, SQL_APPEND_STREAMS,
-                                 &opened->streams[t].text,
-                                 &opened->streams[t].sql, diag);
+    for (size_t t = 0; t < topic->ntables && status == STATUS_OK; t++) {
+        struct stream_sql *streams = &opened->streams[t];
+
+        status = topic_statement(topic, t, SQL_APPEND_STREAMS, &streams->text,
+                                 &streams->sql, diag);
+        if (status == STATUS_OK)
+            status = topic_statement(topic, t, SQL_EVENT_STREAM,
+                                     &streams->read_text, &streams->read, diag);
+    }
     if (status != STATUS_OK) {
         event_store_close(opened);
         return status;
@@ -88,8 +93,10 @@ void event_store_close(struct event_store *store)
 {
     if (store == NULL)
         return;
-    for (size_t t = 0; t < store->topic.ntables; t++)
+    for (size_t t = 0; t < store->topic.ntables; t++) {
         buffer_free(&store->streams[t].text);
+        buffer_free(&store->streams[t].read_text);
+    }
     mem_free(store->streams);
     map_free(&store->scratch_streams);
     topic_close(&store->topic);

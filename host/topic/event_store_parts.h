@@ -8,10 +8,12 @@
 #include "topic/event_store.h"
 #include "topic/topic_parts.h"
 
-/** The statement that tells where the streams of one table end. */
+/** The statements about the streams of one table. */
 struct stream_sql {
     struct buffer text;
-    struct db_sql sql;
+    struct db_sql sql; /* tells where they end */
+    struct buffer read_text;
+    struct db_sql read; /* reads one */
 };
 
 struct event_store {

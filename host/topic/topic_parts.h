@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "db/catalog.h"
 #include "schema/names.h"
+#include "topic/message.h"
 #include "topic/topic.h"
 
 /** One table that holds messages, with the statements filled for it. */
@@ -104,6 +105,11 @@ size_t topic_table_of(const struct topic *topic, struct text aggregate_type);
 enum status topic_fill(const struct topic *topic, size_t table,
                        enum sql_statement statement, struct buffer *out,
                        struct diag *diag) MUST_CHECK;
+
+/** Copies a row of a page's or a stream's statement. The texts of a message
+ * lie in one piece of the arena. */
+void topic_message_copy(struct arena *arena, struct db_rows *rows,
+                        struct message *message);
 
 /** The same as a statement that lives as long as `text`. */
 enum status topic_statement(const struct topic *topic, size_t table,

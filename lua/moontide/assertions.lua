@@ -5,6 +5,8 @@
 --   assert.dead_lettered(host, "orders", { type = "order.Paid", error = "no such price" })
 --   assert.skipped(host, "orders", { position = 7 })
 --   assert.in_state(host, "orders", "HALTED", "APPLY_ERROR")
+--   assert.rejected(host:command("account", "A-1", "withdraw", { amount = 5 }), "insufficient funds")
+--   assert.emitted(host:command("account", "A-1", "deposit", { amount = 5 }), "account.Deposited", { amount = 5 })
 --
 -- Each can be negated: assert.is_not.dead_lettered(host, "orders").
 local FIELDS = { key = true, type = true, position = true, status = true, failures = true }
@@ -111,6 +113,40 @@ function assertions.in_state(state, arguments)
     row and row.reason and " with " .. row.reason or "", wanted, reason and " with " .. reason or "",
     all_of(host, consumer))
   return found == wanted and (reason == nil or row ~= nil and row.reason == reason)
+end
+
+-- What a command did, for the reader of a failed assertion.
+local function decided(outcome)
+  if type(outcome) ~= "table" or outcome.outcome == nil then
+    error("the first argument is what host:command or testing.given():when() gives", 0)
+  end
+  if outcome.outcome == "rejected" then return ("it was rejected: %s"):format(outcome.reason) end
+  local types = {}
+  for i, event in ipairs(outcome.events) do types[i] = event.type end
+  return #types == 0 and "it was accepted without an event" or "it emitted " .. table.concat(types, ", ")
+end
+
+-- By what JSON makes of them: that is what is stored.
+local function same(value, expected)
+  local json = require("moontide").json
+  return json.encode(value) == json.encode(expected)
+end
+
+function assertions.rejected(state, arguments)
+  local outcome, reason, details = arguments[1], arguments[2], arguments[3]
+  state.failure_message = decided(outcome) .. (reason and ("; expected: %s"):format(reason) or "")
+  return outcome.outcome == "rejected" and (reason == nil or outcome.reason == reason)
+    and (details == nil or same(outcome.details, details))
+end
+
+function assertions.emitted(state, arguments)
+  local outcome, event_type, payload = arguments[1], arguments[2], arguments[3]
+  state.failure_message = ("%s; expected %s%s"):format(decided(outcome), event_type,
+    payload ~= nil and " " .. require("moontide").json.encode(payload) or "")
+  for _, event in ipairs(outcome.outcome == "accepted" and outcome.events or {}) do
+    if event.type == event_type and (payload == nil or same(event.payload, payload)) then return true end
+  end
+  return false
 end
 
 --- Teaches luassert the words, where it is there.

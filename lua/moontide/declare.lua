@@ -315,6 +315,7 @@ local KINDS = {
   projection = { build = build_consumer, names = "projection" },
   sql_projection = { build = build_consumer, names = "projection" },
   event_type = { build = require "moontide.declare_event_type", names = "event type" },
+  aggregate = { build = require "moontide.declare_aggregate", names = "aggregate" },
 }
 
 local function build(d, spec)
@@ -433,8 +434,8 @@ function declare.collect(file, ...)
   checked = #made
 end
 
---- finish() -> the consumers in order, the event types sorted by name; raises
--- for one that was left out and for two of one name.
+--- finish() -> the consumers in order, the aggregates, and the event types
+-- sorted by name; raises for one that was left out and for two of one name.
 function declare.finish()
   local names = {}
   for _, d in ipairs(made) do
@@ -451,15 +452,16 @@ function declare.finish()
     end
     names[key] = d
   end
-  local consumers, event_types = {}, {}
+  local consumers, aggregates, event_types = {}, {}, {}
+  local lists = { aggregate = aggregates, event_type = event_types }
   for _, d in ipairs(ordered) do
-    local list = d.kind == "event_type" and event_types or consumers
+    local list = lists[d.kind] or consumers
     list[#list + 1] = d
   end
   table.sort(event_types, function(a, b)
     return a.name < b.name
   end)
-  return consumers, event_types
+  return consumers, aggregates, event_types
 end
 
 return declare

@@ -24,12 +24,13 @@ local moontide = {
   add = native.add,
   bytes = native.bytes,
   split = native.split,
+  reject = native.reject,
 }
 
-for _, kind in ipairs { "projection", "sql_projection", "event_type" } do
+for _, kind in ipairs { "projection", "sql_projection", "event_type", "aggregate" } do
   moontide[kind] = declare.kind(kind)
 end
-for _, kind in ipairs { "aggregate", "listener", "saga", "publisher", "route" } do
+for _, kind in ipairs { "listener", "saga", "publisher", "route" } do
   moontide[kind] = declare.later(kind)
 end
 

@@ -309,6 +309,22 @@ local function filter_of(filter)
   return flat
 end
 
+--- command(aggregate, id, name[, args[, { id, metadata }]]): lets an aggregate
+-- decide; gives { outcome = "accepted", events, version, ... } or { outcome =
+-- "rejected", reason, details, ... }. options.id: the command's own id.
+function Host:command(aggregate, id, command, args, options)
+  options = check_words(options or {}, { "id", "metadata" }, "command")
+  local outcome = answer(self.core:command {
+    aggregate = aggregate, id = id, command = command, command_id = options.id,
+    args = encode(args == nil and moontide.object() or args, "args"),
+    metadata = options.metadata and encode(options.metadata, "metadata") or nil,
+  })
+  for _, name in ipairs { "details", "version", "snapshot" } do
+    if outcome[name] == moontide.null then outcome[name] = nil end
+  end
+  return outcome
+end
+
 --- pause(consumer): it applies nothing until it is resumed. This verb and the
 -- ones below give what `moontide VERB --json` prints, as a table.
 function Host:pause(consumer)
@@ -467,6 +483,19 @@ end
 testing.prove = require "moontide.prove" {
   copy = copy, database = testing.database, event_of = event_of, flatten = flatten, fold_here = fold_here,
   folders = folders, host = testing.host, keys_of = keys_of,
+}
+
+--- given(aggregate, events[, id]): the start of a check without a database:
+--   given(account, events):when("withdraw", { amount = 5 }):rejects("insufficient funds")
+-- An outcome has rejects, accepts, emits, emits_nothing, leaves and another
+-- when, and the fields outcome, reason, details, events and state.
+testing.given = require "moontide.given" {
+  core = core, decode = moontide.json.decode, encode = moontide.json.encode, event_of = event_of, flatten = flatten,
+  folders = folders, object = moontide.object,
+  plain = function(value)
+    if value == nil then return nil end
+    return moontide.json.decode(moontide.json.encode(value))
+  end,
 }
 
 require "moontide.assertions" () -- for assert.dead_lettered and its like

@@ -178,6 +178,44 @@ function moontide.event_type(type) end
 ---@return table
 function moontide.split(events) end
 
+--- What a command sees beside its aggregate and its arguments.
+---@class moontide.CommandCtx
+---@field metadata table of the command; what is changed in it changes nothing
+---@field command_id string
+---@field log moontide.Log
+local CommandCtx = {} -- luacheck: ignore 241
+
+--- The time of the command.
+---@return string
+function CommandCtx:now() end
+
+---@class moontide.Rejection
+
+---@alias moontide.Decision moontide.Rejection | table | table[] | nil
+---@alias moontide.Command fun(state: table, args: any, ctx: moontide.CommandCtx): moontide.Decision
+---@alias moontide.Apply fun(state: table, event: moontide.Event): table | nil
+
+---@class moontide.SnapshotSpec
+---@field every integer events after which the state is stored
+---@field version? integer raised when the state's shape or `apply` changes; 1 when left out
+
+---@class moontide.AggregateSpec
+---@field initial? fun(id: string): table the state before the first event, {} when left out
+---@field commands? table<string, moontide.Command>
+---@field apply table<string, moontide.Apply> by event type: every type of its stream
+---@field snapshot? moontide.SnapshotSpec
+
+--- Decides on commands, by what its events say.
+---@param name string the aggregate type
+---@return fun(spec: moontide.AggregateSpec): moontide.Declaration
+function moontide.aggregate(name) end
+
+--- Returned by a command: it is refused, and nothing is appended.
+---@param reason string for a person
+---@param details? any for programs, as JSON
+---@return moontide.Rejection
+function moontide.reject(reason, details) end
+
 --- A key function that takes the key from a field of the payload.
 ---@param field string
 ---@return fun(event: moontide.Event): moontide.Key

@@ -73,6 +73,52 @@ function testing.project(declaration, events) end
 ---@return table
 function testing.prove(declaration, events, options) end
 
+--- What a command has made of the given events.
+---@class moontide.testing.Outcome
+---@field outcome "accepted" | "rejected"
+---@field reason string?
+---@field details any
+---@field events { type: string, revision: integer, payload: any, metadata: table }[]
+---@field state table after these events
+local Outcome = {} -- luacheck: ignore 241
+
+--- Each of these raises when it is not so, and gives the outcome.
+---@param reason string
+---@param details? any
+---@return moontide.testing.Outcome
+function Outcome:rejects(reason, details) end
+---@return moontide.testing.Outcome
+function Outcome:accepts() end
+---@param ... table of moontide.event, exactly these; payload and what else is named is compared
+---@return moontide.testing.Outcome
+function Outcome:emits(...) end
+---@return moontide.testing.Outcome
+function Outcome:emits_nothing() end
+---@param state table
+---@return moontide.testing.Outcome
+function Outcome:leaves(state) end
+--- Another command, after the events of this one.
+---@param command string
+---@param args? any
+---@param options? { metadata?: table }
+---@return moontide.testing.Outcome
+function Outcome:when(command, args, options) end
+
+---@class moontide.testing.Given
+local Given = {} -- luacheck: ignore 241
+---@param command string
+---@param args? any
+---@param options? { metadata?: table }
+---@return moontide.testing.Outcome
+function Given:when(command, args, options) end
+
+--- An aggregate to which these events have happened, without a database.
+---@param aggregate table
+---@param events? table[]
+---@param id? string "A-1" when left out
+---@return moontide.testing.Given
+function testing.given(aggregate, events, id) end
+
 ---@class moontide.testing.Host
 local Host = {} -- luacheck: ignore 241
 
@@ -176,10 +222,31 @@ function Host:rebuild(consumer, options) end
 ---@return table
 function Host:unsubscribe(consumer, options) end
 
+--- Lets an aggregate decide.
+---@param aggregate string
+---@param id string
+---@param command string
+---@param args? any
+---@param options? { id?: string, metadata?: table } id: the command's own, under which it is done once
+---@return { outcome: "accepted" | "rejected", command_id: string, repeated: boolean, reason?: string, details?: any, events?: table[], version?: integer, loaded?: integer, snapshot?: integer }
+function Host:command(aggregate, id, command, args, options) end
+
 function Host:close() end
 
 ---@class luassert
 local luassert = {} -- luacheck: ignore 241
+
+--- A command's outcome, of host:command or of testing.given.
+---@param outcome table
+---@param reason? string
+---@param details? any
+function luassert.rejected(outcome, reason, details) end
+
+--- An event among those of a command's outcome.
+---@param outcome table
+---@param type string
+---@param payload? any
+function luassert.emitted(outcome, type, payload) end
 
 ---@param host moontide.testing.Host
 ---@param consumer string
