@@ -74,7 +74,7 @@ local TAKEN = {
 
 -- Keys of the design that later versions bring.
 local LATER = { "lease = { duration = 5 }", "limits = { cascade = 3 }", 'sagas = { keep = "1d" }',
-  'commands = { keep = "1d" }', 'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
+  'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }
 
 -- "a.b", "v" -> a = { b = v }

@@ -73,6 +73,18 @@ function testing.project(declaration, events) end
 ---@return table
 function testing.prove(declaration, events, options) end
 
+--- What became of a command.
+---@class moontide.testing.CommandOutcome
+---@field outcome "accepted" | "rejected"
+---@field command_id string
+---@field repeated boolean it was done before
+---@field reason string? of a rejected one, with details
+---@field details any
+---@field events table[]? of an accepted one, as they were appended
+---@field version integer? sequence number of the aggregate's last event
+---@field loaded integer? events that were read to decide
+---@field snapshot integer? sequence number of the snapshot that reading began after
+
 --- What a command has made of the given events.
 ---@class moontide.testing.Outcome
 ---@field outcome "accepted" | "rejected"
@@ -228,7 +240,7 @@ function Host:unsubscribe(consumer, options) end
 ---@param command string
 ---@param args? any
 ---@param options? { id?: string, metadata?: table } id: the command's own, under which it is done once
----@return { outcome: "accepted" | "rejected", command_id: string, repeated: boolean, reason?: string, details?: any, events?: table[], version?: integer, loaded?: integer, snapshot?: integer }
+---@return moontide.testing.CommandOutcome
 function Host:command(aggregate, id, command, args, options) end
 
 function Host:close() end
