@@ -74,7 +74,8 @@ describe("a service manager", function()
   it("that is not there is no reason not to run", function()
     for _, name in ipairs { "@nobody-listens-here", app.root .. "/none", "nonsense", "/" .. ("x"):rep(200) } do
       local host = app:start("run", { env = { NOTIFY_SOCKET = name } })
-      process.wait_until(function() return host:err():find("running", 1, true) end, 20, function() return host:err() end)
+      process.wait_until(function() return host:err():find("running", 1, true) end, 20,
+        function() return host:err() end)
       assert.matches("service manager is told nothing", host:err(), 1, true)
       host:signal "TERM"
       assert.equal(0, host:wait(20).code)
@@ -87,7 +88,8 @@ describe("the unit for systemd", function()
 
   it("hands the signal to the supervisor alone, restarts the host, and lets it replace its workers", function()
     for _, line in ipairs { "Type=notify", "KillMode=mixed", "Restart=on-failure", "OOMPolicy=continue",
-      "MemoryDenyWriteExecute=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "SystemCallFilter=@system-service" } do
+      "MemoryDenyWriteExecute=yes", "NoNewPrivileges=yes", "ProtectSystem=strict",
+      "SystemCallFilter=@system-service" } do
       assert.matches("\n" .. line .. "\n", unit, 1, true)
     end
     assert.matches("\nWatchdogSec=%d+\n", unit)

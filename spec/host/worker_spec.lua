@@ -159,7 +159,8 @@ dialect.each(function(database)
       wait_for(10, host)
       local function open_files(pid)
         local files = {}
-        local listed = app:exec("sh", "-c", 'cd /proc/$0/fd && for f in *; do echo "$f $(readlink "$f")"; done', pid).out
+        local list = 'cd /proc/$0/fd && for f in *; do echo "$f $(readlink "$f")"; done'
+        local listed = app:exec("sh", "-c", list, pid).out
         for fd, target in listed:gmatch "(%d+) ([^\n]+)\n" do files[tonumber(fd)] = target end
         return files
       end
