@@ -17,7 +17,8 @@
   --trace FILE                a JSON line per round trip, statement and cut
 
 Prints the port that it listens on, on 127.0.0.1, and goes on until it is
-killed. As a module: Proxy. It reads both protocols far enough to know what is
+killed. SIGUSR1: it cuts all connections and takes none until SIGUSR2, as if the
+server were gone. As a module: Proxy. It reads both protocols far enough to know what is
 a statement, whatever its pieces on the wire; encrypted connections are
 declined.
 """
@@ -333,6 +334,7 @@ class Proxy:
         self.lock = threading.Lock()
         self.connections = set()
         self.count = self.cuts = 0
+        self.away = False # the server is gone, as it looks from here
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -343,6 +345,9 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
+            if self.away:
+                client.close()
+                continue
             with self.lock:
                 self.count += 1
                 connection = Connection(self, client, self.count)
@@ -384,12 +389,21 @@ class Proxy:
             connection.close()
         return len(connections)
 
+    def leave(self):
+        """Takes no connection, and cuts all, until `away` is false again."""
+        self.away = True
+        self.cut_all()
+
     def close(self):
         self.listener.close()
         self.cut_all()
 
 
+TURNS = (signal.SIGUSR1, signal.SIGUSR2)
+
+
 def main():
+    signal.pthread_sigmask(signal.SIG_BLOCK, TURNS) # of all threads, too
     parser = argparse.ArgumentParser(description="A proxy that cuts.")
     parser.add_argument("dialect", choices=sorted(PROTOCOLS))
     parser.add_argument("server", metavar="HOST:PORT")
@@ -409,7 +423,11 @@ def main():
                   delay=options.delay / 1000, seed=options.random,
                   every=options.every, trace=trace)
     print(proxy.port, flush=True)
-    signal.pause()
+    while True:
+        if signal.sigwait(TURNS) == signal.SIGUSR1:
+            proxy.leave()
+        else:
+            proxy.away = False
 
 
 if __name__ == "__main__":

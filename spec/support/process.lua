@@ -13,7 +13,7 @@ ffi.cdef [[
 
 local process = {}
 
-local SIGNALS = { HUP = 1, INT = 2, QUIT = 3, KILL = 9, TERM = 15, CONT = 18, STOP = 19 }
+local SIGNALS = { HUP = 1, INT = 2, QUIT = 3, KILL = 9, USR1 = 10, USR2 = 12, TERM = 15, CONT = 18, STOP = 19 }
 local CLOCK_MONOTONIC = 1
 local PAUSE_MS = 5
 local TIMED_OUT = 124 -- exit code of timeout(1)

@@ -81,6 +81,15 @@ function Proxy:transactions()
   return list
 end
 
+--- leave(): cuts all connections and takes none, until come_back().
+function Proxy:leave()
+  self.process:signal "USR1"
+end
+
+function Proxy:come_back()
+  self.process:signal "USR2"
+end
+
 function Proxy:stop()
   self.process:stop()
 end

@@ -1,0 +1,111 @@
+-- A host whose database is away: it says so in few lines, costs next to nothing,
+-- and goes on by itself.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local process = require "spec.support.process"
+local proxy = require "spec.support.proxy"
+
+local HANDLER = [[
+local moontide = require "moontide"
+return moontide.sql_projection "ledger" {
+  tables = "ledger.sql",
+  on = { ["thing.Happened"] = function(event, ctx)
+    ctx:execute("INSERT INTO ledger (id, position) VALUES (?, ?)", event.id, event.position)
+  end },
+}]]
+
+local WATCHED = 10 -- seconds
+
+dialect.each(function(database)
+  describe("a host whose database is away", function()
+    local app
+    local file = database.name == "sqlite"
+
+    before_each(function()
+      app = application.new {
+        database = database, config = 'partitions = 12, poll = { max_interval = "20ms" }',
+        handlers = { ["ledger.lua"] = HANDLER },
+      }
+      app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
+      app:ok("run", "--until-idle")
+    end)
+
+    after_each(function()
+      app:close()
+    end)
+
+    -- { leave, come_back, words for the host }: the server, or the file's lock
+    local function outage()
+      if file then
+        local lock
+        return {
+          leave = function() lock = app.db:hold(app.db.lock_checkpoints) end,
+          come_back = function() lock.release() end, words = { "run" },
+        }
+      end
+      local proxied = proxy.start(app, {})
+      return {
+        leave = function() proxied:leave() end, come_back = function() proxied:come_back() end,
+        words = { "run", "--workers", "2", "--database", proxied.url },
+      }
+    end
+
+    local function applied()
+      return tonumber(app.db:value "SELECT count(*) FROM ledger")
+    end
+
+    local function wait_for(count, host)
+      process.wait_until(function() return applied() == count end, 60, function()
+        return ("%d applied, there are %d\n%s"):format(count, applied(), host:err())
+      end)
+    end
+
+    it("says so in few lines, uses little of the processor, and goes on when it is back", function()
+      app:append { {}, {} }
+      local away = outage()
+      local host = app:start(unpack(away.words))
+      wait_for(2, host)
+      local function cpu()
+        local sum = process.cpu(host.pid)
+        for _, pid in ipairs(host:workers()) do sum = sum + process.cpu(pid) end
+        return sum
+      end
+      local function lines()
+        return select(2, host:err():gsub("\n", ""))
+      end
+      local workers = host:workers()
+      local lines_before, cpu_before, from = lines(), cpu(), process.now()
+      away.leave()
+      process.wait_until(function() return process.now() - from > WATCHED end, WATCHED + 5)
+      assert.is_true(file or lines() > lines_before, "it has not noticed")
+      -- 50 lines a minute and cause, as many as there are processes
+      assert.is_true(lines() - lines_before <= 50 * WATCHED / 60, host:err())
+      assert.is_true(cpu() - cpu_before < 0.05 * WATCHED, ("%.2f s of the processor"):format(cpu() - cpu_before))
+      assert.same(workers, host:workers())
+      away.come_back()
+      app:append { {}, {}, {} }
+      wait_for(5, host)
+      host:signal "TERM"
+      assert.equal(0, host:wait(30).code, host:err())
+      assert.equal("5", app.db:value "SELECT count(DISTINCT position) FROM ledger")
+    end)
+
+    it("ends within stop_timeout all the same", function()
+      app:configure 'partitions = 12, poll = { max_interval = "20ms" }, stop_timeout = "3s"'
+      app:append { {} }
+      local away = outage()
+      local host = app:start(unpack(away.words))
+      wait_for(1, host)
+      away.leave()
+      local from = process.now()
+      host:signal "TERM"
+      local result = host:wait(30)
+      away.come_back()
+      assert.is_true(process.now() - from < 3 + 2, "it took too long")
+      assert.is_true(result.code == 0 or result.code == 1 or result.code == 69 or result.code == 75,
+        result.code .. " " .. result.err)
+      app:ok("run", "--until-idle")
+      assert.equal("1", app.db:value "SELECT count(*) FROM ledger")
+    end)
+  end)
+end)
