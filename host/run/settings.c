@@ -12,6 +12,7 @@
 #define CONFIG_FILE      "moontide.conf.lua"
 #define ENVIRONMENT      "MOONTIDE_"
 #define ENVIRONMENT_SIZE 64
+#define WORKERS_MAX      1024
 #define WHERE_DEFAULT    "default"
 #define TABLES_KEY       "schema.tables."
 #define AGGREGATES_KEY   "schema.aggregates."
@@ -370,10 +371,32 @@ static void load_begin(struct load *load, struct settings *settings)
     *load = (struct load){.settings = settings};
 }
 
+/* As many as can work at once, where nobody says how many. */
+static enum status default_workers(struct load *load, struct diag *diag)
+{
+    struct settings *settings = load->settings;
+    bool one = db_url_single_process(settings->database);
+    long cores = one ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+    char text[16];
+
+    if (strcmp(where_of(settings, "workers"), WHERE_DEFAULT) != 0)
+        return STATUS_OK;
+    if (cores < 1)
+        cores = 1;
+    (void)snprintf(text, sizeof(text), "%ld",
+                   cores > WORKERS_MAX ? WORKERS_MAX : cores);
+    return take_text(load, settings_key_find("workers"), text,
+                     one ? "default where one process writes at a time"
+                         : "default: the number of cores",
+                     NULL, diag);
+}
+
 /* Ends a load; on failure the settings are freed. */
 static enum status load_end(struct load *load, enum status status,
                             struct diag *diag)
 {
+    if (status == STATUS_OK)
+        status = default_workers(load, diag);
     if (status == STATUS_OK)
         status = apply_names(load, diag);
     if (status == STATUS_OK)

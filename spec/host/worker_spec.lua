@@ -25,13 +25,17 @@ return moontide.sql_projection "ledger" {
 
 local KEYS = 9
 
+-- A killed worker's message has failed once; it must not run out of attempts.
+local PATIENT = 'partitions = 12, retry = { attempts = 1000, delay = "10ms", factor = 1, jitter = 0 }, '
+  .. 'poll = { max_interval = "20ms" }, '
+
 dialect.each(function(database)
   local app
   local several = database.name ~= "sqlite" -- one worker there
 
   before_each(function()
     app = application.new {
-      database = database, config = 'partitions = 12, batch = 20, poll = { max_interval = "20ms" }',
+      database = database, config = PATIENT .. "batch = 20",
       handlers = { ["ledger.lua"] = HANDLER },
     }
     app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
@@ -245,9 +249,23 @@ dialect.each(function(database)
       assert.matches("^moontide: [^\n]*\n$", result.err)
     end)
 
+    -- A script that ends each process which loads it, once there is a file.
+    local MORTAL = [[
+      local file = io.open("broken")
+      if file then
+        file:close()
+        file = io.open("starts", "a")
+        file:write("x")
+        file:close()
+        os.exit(7)
+      end
+    ]] .. HANDLER
+
     it("gives up when its first worker dies before it is ready", function()
-      app:configure 'partitions = 12, grants = { "os" }'
-      app:write("handlers/dies.lua", "os.exit(7)\n")
+      app:configure 'partitions = 12, grants = { "os", "io" }'
+      -- the look at the scripts comes first, and finds them good
+      app:write("handlers/ledger.lua",
+        'if io.open("looked") then os.exit(7) end\nio.open("looked", "w"):close()\n' .. HANDLER)
       local result = app:moontide("run", "--workers", "1")
       assert.equal(1, result.code)
       assert.matches("died 5 times before it was ready", result.err, 1, true)
@@ -259,14 +277,11 @@ dialect.each(function(database)
 
     it("starts a worker that cannot start more and more rarely, and says it once", function()
       app:configure 'partitions = 12, grants = { "os", "io" }'
+      app:write("handlers/ledger.lua", MORTAL)
       app:append(events(1))
       local host = start(1)
       wait_for(1, host)
-      app:write("handlers/dies.lua", [[
-        local file = io.open("starts", "a")
-        file:write("x")
-        file:close()
-        os.exit(7)]])
+      app:write("broken", "")
       process.signal(host:worker(), "KILL")
       process.wait_until(function() return #(app:read "starts" or "") >= 3 end, 20, "starts")
       local from, before = process.now(), #app:read "starts"
@@ -276,10 +291,46 @@ dialect.each(function(database)
       local _, told = host:err():gsub("cannot start", "")
       assert.equal(1, told, host:err())
       assert.is_true(host:alive())
-      app:exec("rm", "handlers/dies.lua")
+      app:exec("rm", "broken")
       app:append(events(1))
       wait_for(2, host)
       stop(host)
+    end)
+
+    it("stays when a handler cannot be stopped: its worker is killed, and the message has failed", function()
+      app:configure 'partitions = 12, jit = true, limits = { time = "1s" }, on_error = "dead_letter"'
+      app:append { { aggregate_id = "K-1", type = "thing.Endless" } }
+      app:append(events(5, { aggregate_id = "K-2" }))
+      local host = start(several and 2 or 1)
+      local before = host:workers()
+      process.wait_until(function()
+        return app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'DEAD_LETTER'" == "1"
+      end, 30, function() return "the dead letter\n" .. host:err() end)
+      assert.matches("ran longer than limits.time", host:err(), 1, true)
+      wait_for(5, host)
+      process.wait_until(function() return #host:workers() == #before end, 20, function() return host:err() end)
+      app:append(events(5, { aggregate_id = "K-1" }))
+      wait_for(10, host)
+      stop(host)
+      complete(10)
+    end)
+
+    it("does not spin when messages kill worker after worker, and all others are applied", function()
+      app:configure 'partitions = 12, grants = { "os" }, on_error = "dead_letter"'
+      app:write("handlers/ledger.lua", (HANDLER:gsub("while true do n = n %+ 1 end", "os.exit(3)")))
+      local list = events(40)
+      for i = 1, 3 do
+        table.insert(list, 10 * i, { aggregate_id = "poison-" .. i, type = "thing.Endless" })
+      end
+      app:append(list)
+      local host = start(several and 2 or 1)
+      wait_for(40, host)
+      process.wait_until(function()
+        return app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'DEAD_LETTER'" == "3"
+      end, 60, function() return "three dead letters\n" .. host:err() end)
+      assert.matches("exited with 3", host:err(), 1, true)
+      stop(host)
+      complete(40)
     end)
   end)
 end)
@@ -287,7 +338,7 @@ end)
 describe("a database in one file", function()
   it("is whole after workers were killed in the middle of their transactions", function()
     local app = application.new {
-      database = dialect.sqlite(), config = 'partitions = 12, batch = 5, poll = { max_interval = "5ms" }',
+      database = dialect.sqlite(), config = PATIENT .. "batch = 5",
       handlers = { ["ledger.lua"] = HANDLER },
     }
     app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
