@@ -120,7 +120,7 @@ dialect.each(function(database)
     it("ends at once at a second signal, and loses nothing by it", function()
       app:configure 'partitions = 12, limits = { time = "60s" }'
       app:append { { type = "thing.Slow", payload = '{"loops":3000000000}' } }
-      local host = app:start "run"
+      local host = app:start("run", "--workers", "1")
       process.wait_until(function() return host:err():find("running", 1, true) end, 20, "the host")
       -- once it has used the processor for long, the handler is in its loop
       local worker = host:worker()

@@ -153,7 +153,7 @@ dialect.each(function(database)
 
     it("shares the partitions with another one, and neither applies anything twice", function()
       start(nil, "batch = 5")
-      local first, second = app:start("run"), app:start("run")
+      local first, second = app:start("run", "--workers", "1"), app:start("run", "--workers", "1")
       local function count() return tonumber(value "SELECT count(*) FROM ledger") end
       local function evidence() return first:err() .. second:err() end
       for _, host in ipairs { first, second } do
@@ -188,7 +188,7 @@ dialect.each(function(database)
           app:append(list)
         end
         -- a sanitizer keeps what was freed; it must not count
-        local host = app:start("run", { env = { ASAN_OPTIONS = "quarantine_size_mb=1" } })
+        local host = app:start("run", "--workers", "1", { env = { ASAN_OPTIONS = "quarantine_size_mb=1" } })
         process.wait_until(function() return value "SELECT count(*) FROM ledger" == tostring(last) end, 60, said(host))
         local status = process.read_file(("/proc/%d/status"):format(host:worker()))
         host:signal "TERM"
