@@ -255,6 +255,24 @@ static void write_sentences(struct buffer *out, const char *const *sentences,
     }
 }
 
+static void write_script(struct buffer *out, const struct status_script *script)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "host", script->host);
+    write_string(out, &first, "version", script->version);
+    write_time(out, &first, "since", script->since);
+    write_string(out, &first, "changes", script->changes);
+    write_time_or_null(out, &first, "refused_at", script->refused_at);
+    json_write_key(out, &first, "error");
+    if (script->error != NULL)
+        json_write_string(out, text_of(script->error));
+    else
+        buffer_append_string(out, "null");
+    buffer_append_char(out, '}');
+}
+
 void status_json_write(const struct status_report *report, bool alone,
                        struct buffer *out)
 {
@@ -269,6 +287,12 @@ void status_json_write(const struct status_report *report, bool alone,
         if (i > 0)
             buffer_append_char(out, ',');
         write_consumer(out, report, &report->consumers[i], alone);
+    }
+    buffer_append_string(out, "],\"scripts\":[");
+    for (size_t i = 0; i < report->nscripts; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_script(out, &report->scripts[i]);
     }
     buffer_append_string(out, "],\"problems\":[");
     write_sentences(out, report->problems, report->nproblems);

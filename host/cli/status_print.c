@@ -1,6 +1,7 @@
 #include "cli/status_print.h"
 
 #include "cli/output.h"
+#include "run/script_version.h"
 
 #include <inttypes.h>
 
@@ -207,6 +208,22 @@ static void print_failed(FILE *out, bool color,
                 STATUS_FAILED_LIMIT);
 }
 
+static void print_scripts(FILE *out, const struct status_report *report)
+{
+    for (size_t i = 0; i < report->nscripts; i++) {
+        const struct status_script *script = &report->scripts[i];
+        char since[CLOCK_TEXT_SIZE];
+        struct buffer line = BUFFER_EMPTY;
+
+        output_safe(&line, text_of(script->host));
+        fprintf(out, "%sscripts %.*s run on %s since ", i == 0 ? "\n" : "",
+                SCRIPT_VERSION_SHOWN, script->version, line.data);
+        clock_format(script->since, since);
+        fprintf(out, "%.19s\n", since);
+        buffer_free(&line);
+    }
+}
+
 void status_print(const struct status_report *report, bool alone, bool color,
                   FILE *out)
 {
@@ -220,6 +237,8 @@ void status_print(const struct status_report *report, bool alone, bool color,
         print_consumers(out, color, report);
     else
         fputs("no consumer\n", out);
+    if (!alone)
+        print_scripts(out, report);
     for (size_t i = 0; alone && i < report->nconsumers; i++)
         print_failed(out, color, &report->consumers[i]);
 }

@@ -7,6 +7,7 @@
 #include "run/declared_consumer.h"
 #include "run/mark_watch.h"
 #include "run/retainer.h"
+#include "run/script_duty.h"
 #include "run/wake.h"
 #include "topic/message.h"
 #include "topic/notify.h"
@@ -42,6 +43,7 @@ struct duties {
     size_t nvouched;
     int64_t vouched_at; /* monotonic */
     struct dead_list dead;
+    struct script_duty scripts; /* has a mutex of its own */
     bool stop;
     bool moved; /* not told yet */
     bool ended;
@@ -91,6 +93,12 @@ void duties_bury(struct duties *duties, const struct dead_worker *dead)
     list->items = mem_grow(list->items, list->count + 1, sizeof(*list->items));
     list->items[list->count++] = *dead;
     pthread_mutex_unlock(&duties->mutex);
+    ask(duties);
+}
+
+void duties_record(struct duties *duties, struct script_record *record)
+{
+    script_duty_add(&duties->scripts, record);
     ask(duties);
 }
 
@@ -304,6 +312,8 @@ static enum status work(struct duties *duties, struct diag *diag)
         status = beat(duties, diag);
     if (status == STATUS_OK)
         status = bury_all(duties, diag);
+    if (status == STATUS_OK)
+        status = script_duty_step(&duties->scripts, &duties->app, diag);
     if (status == STATUS_OK && now >= duties->mark_at)
         status = look_at_marks(duties, diag);
     if (status == STATUS_OK &&
@@ -372,7 +382,8 @@ static bool wait_for_work(struct duties *duties)
 
         pthread_mutex_lock(&duties->mutex);
         stop = duties->stop;
-        due = duties->dead.count > 0 && duties->blocked_at == 0;
+        due = (duties->dead.count > 0 || script_duty_waits(&duties->scripts)) &&
+              duties->blocked_at == 0;
         pthread_mutex_unlock(&duties->mutex);
         if (stop || due || clock_monotonic() >= until)
             return !stop;
@@ -397,6 +408,11 @@ static void run(void *arg)
         log_write(&duties->app.log, LOG_WARN, NULL,
                   "the end of a worker could not be recorded, and its leases "
                   "lapse by themselves: %s",
+                  diag.message);
+    if (duties->connected &&
+        script_duty_end(&duties->scripts, &duties->app, &diag) != STATUS_OK)
+        log_write(&duties->app.log, LOG_WARN, NULL,
+                  "the end of the host could not be recorded: %s",
                   diag.message);
     wake_close(duties->hearing);
     application_close(&duties->app);
@@ -427,6 +443,7 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
         duties->watches[i].detector.may_repair = settings->schema_create;
     duties->mark_wait = settings->poll_min_us;
     pthread_mutex_init(&duties->mutex, NULL);
+    script_duty_open(&duties->scripts);
     duties->asked = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     failure = duties->asked < 0 ? uv_translate_sys_error(errno) : 0;
     if (failure != 0)
@@ -459,6 +476,7 @@ void duties_close(struct duties *duties)
         (void)close(duties->asked);
     pthread_mutex_destroy(&duties->mutex);
     mem_free(duties->dead.items);
+    script_duty_close(&duties->scripts);
     mem_free(duties->vouched);
     mem_free(duties);
 }

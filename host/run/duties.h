@@ -12,6 +12,7 @@
 
 #include "base/uuid.h"
 #include "consumer/charge.h"
+#include "run/script_record.h"
 #include "run/settings.h"
 
 #include <uv.h>
@@ -48,6 +49,11 @@ struct dead_worker {
 /** Counts its attempt, gives back its leases and deletes its row; tried again
  * until the database has answered. */
 void duties_bury(struct duties *duties, const struct dead_worker *dead);
+
+/** Writes down which version of the scripts the host has taken or refused; the
+ * record's texts are taken over. While a live one was written it is said now
+ * and then that the host still runs it. */
+void duties_record(struct duties *duties, struct script_record *record);
 
 /** Does what is left, once, and ends the thread; `ended` tells when. */
 void duties_stop(struct duties *duties);

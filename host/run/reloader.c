@@ -45,6 +45,7 @@ struct reloader {
     struct script_store store;
     enum reloader_phase phase;
     bool stopped;
+    bool refused;      /* what was saved last */
     struct wish wish;  /* for the next round */
     struct wish round; /* in hand */
     struct script_version live, next;
@@ -102,6 +103,35 @@ static void answer(struct reloader *reloader, struct wish *wish,
     buffer_free(&line);
 }
 
+/* --- what is written down --------------------------------------------------
+ */
+
+static void record(struct reloader *reloader, const char *changes,
+                   const char *error)
+{
+    struct supervisor *supervisor = reloader->supervisor;
+    struct script_record record = {.live = error == NULL};
+
+    reloader->refused = error != NULL;
+    if (supervisor->duties == NULL || supervisor->duties_ended)
+        return;
+    memcpy(record.version,
+           error == NULL ? reloader->live.hash : reloader->next.hash,
+           sizeof(record.version));
+    buffer_append_string(&record.changes, changes);
+    buffer_append_string(&record.error, error != NULL ? error : "");
+    duties_record(supervisor->duties, &record);
+}
+
+void reloader_record_start(struct reloader *reloader)
+{
+    struct buffer changes = BUFFER_EMPTY;
+
+    script_version_changes(NULL, &reloader->live, &changes);
+    record(reloader, changes.data, NULL);
+    buffer_free(&changes);
+}
+
 /* --- the end of a round ----------------------------------------------------
  */
 
@@ -121,6 +151,7 @@ static void refuse(struct reloader *reloader, const struct diag *why)
     log_write(log_of(reloader), LOG_ERROR, NULL,
               "the saved scripts are not taken, and version %.*s goes on: %s",
               SCRIPT_VERSION_SHOWN, reloader->live.hash, why->message);
+    record(reloader, "", why->message);
     answer(reloader, &reloader->round, why->status, false, "", why->message);
     if (reloader->next_place.length > 0)
         script_store_drop(&reloader->store, &reloader->next_place);
@@ -157,6 +188,7 @@ static void finish_if_done(struct reloader *reloader)
               (long long)(clock_monotonic() - reloader->began) / 1000,
               changes.data);
     script_store_drop(&reloader->store, &reloader->old_place);
+    record(reloader, changes.data, NULL);
     answer(reloader, &reloader->round, STATUS_OK, true, changes.data, "");
     buffer_free(&changes);
     end_round(reloader);
@@ -384,6 +416,8 @@ static void on_checked(void *arg, const struct diag *failure,
         log_write(log_of(reloader), LOG_INFO, NULL,
                   "the scripts are those that run, version %.*s",
                   SCRIPT_VERSION_SHOWN, reloader->live.hash);
+    if (reloader->refused)
+        record(reloader, "as before again", NULL);
     answer(reloader, &reloader->round, STATUS_OK, false, "", "");
     end_round(reloader);
 }

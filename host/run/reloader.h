@@ -38,6 +38,9 @@ const struct script_place *reloader_place(const struct reloader *reloader);
 /** The descriptor that it reads it from. */
 int reloader_fd(const struct reloader *reloader);
 
+/** There are duties: they are to know what runs. */
+void reloader_record_start(struct reloader *reloader);
+
 /** A worker runs, answers an order to switch, or has ended. */
 void reloader_worker_ready(struct reloader *reloader,
                            struct worker_process *worker);

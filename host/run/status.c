@@ -4,6 +4,7 @@
 #include "run/status_consumer.h"
 #include "run/status_problem.h"
 #include "run/status_rate.h"
+#include "run/status_scripts.h"
 #include "topic/high_water_mark.h"
 
 #define NAMES_MAX 64 /* consumers named in a suggestion */
@@ -111,6 +112,8 @@ enum status status_read(struct application *app,
         status = read_topics(&reading, diag);
     if (status == STATUS_OK)
         status = status_consumers_read(&reading, diag);
+    if (status == STATUS_OK)
+        status = status_scripts_read(app, report, diag);
     if (status == STATUS_OK && request->before != NULL)
         status = status_rate_read(&reading, request->before, diag);
     db_rollback(app->db);

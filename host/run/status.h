@@ -81,6 +81,18 @@ struct status_consumer {
     size_t nfailed;                /* at most STATUS_FAILED_LIMIT */
 };
 
+/** A host that runs, and its scripts. */
+struct status_script {
+    const char *host_id;
+    const char *host;    /* name of its machine */
+    const char *version; /* that it runs */
+    int64_t since;
+    const char *changes; /* what it changed */
+    bool runs;
+    int64_t refused_at; /* saved scripts, after that; 0: none were */
+    const char *error;  /* why */
+};
+
 /** Memory comes from `arena`; status_report_free. */
 struct status_report {
     struct arena arena;
@@ -90,6 +102,8 @@ struct status_report {
     size_t ntopics;
     struct status_consumer *consumers;
     size_t nconsumers;
+    struct status_script *scripts; /* by host */
+    size_t nscripts;
     const char **problems; /* sentences, the worst first */
     size_t nproblems;
     const char **notes; /* sentences about what is not wrong */

@@ -5,6 +5,7 @@
 #include "run/status_declaration.h"
 #include "run/status_note.h"
 #include "run/status_rate.h"
+#include "run/status_scripts.h"
 #include "run/status_word.h"
 
 #include <inttypes.h>
@@ -403,6 +404,7 @@ void status_problem_find(const struct status_request *request,
                       request->script_error);
         add_problem(report, &sentence);
     }
+    status_scripts_problems(report);
     for (size_t i = 0; i < report->ntopics; i++) {
         const struct status_topic *topic = &report->topics[i];
 

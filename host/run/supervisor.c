@@ -175,6 +175,8 @@ static void start_duties(struct supervisor *supervisor)
     if (duties_open(&supervisor->loop, options->settings, options->quiet,
                     &events, &supervisor->duties, &diag) != STATUS_OK)
         supervisor_stop(supervisor, &diag);
+    else
+        reloader_record_start(supervisor->reloader);
 }
 
 void supervisor_worker_ready(struct supervisor *supervisor,

@@ -67,6 +67,9 @@ static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
          "published_at", "processing_at", "last_error",     "attempts",
          "available_at", "ordering_key",  "claim_token",    "claim_expires_at",
          "hlc",          "traceparent"},
+    [TABLE_SCRIPT_VERSIONS] = {"id", "host_id", "host_name", "version",
+                               "outcome", "loaded_at", "seen_at", "changes",
+                               "error"},
     [TABLE_SCHEMA_VERSION] = {"id", "version", "installed_at", "upgraded_at"},
 };
 

@@ -50,6 +50,8 @@
     X(SAGA_STEPS, "saga_steps_table", "SAGA_STEPS", "saga")                    \
     X(COMMAND_RESULTS, "command_results_table", "COMMAND_RESULTS", "saga")     \
     X(OUTBOX, "outbox_table", "OUTBOX", "outbox")                              \
+    X(SCRIPT_VERSIONS, "script_versions_table", "SCRIPT_VERSIONS",             \
+      "messaging")                                                             \
     X(SCHEMA_VERSION, "schema_version_table", "MOONTIDE_SCHEMA", "messaging")
 
 enum table_id {

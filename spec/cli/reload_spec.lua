@@ -151,6 +151,33 @@ return moontide.projection "p%d" { on = { ["spec.Added"] = function(state) state
       stop()
     end)
 
+    it("shows in status what runs and what was refused, until that is gone", function()
+      local function scripts()
+        local found = app:json "status"
+        return found.scripts[1] or {}, table.concat(found.problems, "\n")
+      end
+
+      start()
+      wait(function() return scripts().changes == "handlers/totals.lua added; projection 'totals' added" end,
+        "the start")
+      local first = scripts().version
+      app:write("handlers/totals.lua", totals "10 *")
+      wait(function() return scripts().changes == "handlers/totals.lua changed; projection 'totals' changed" end, "it")
+      local second = scripts()
+      assert.not_equal(first, second.version)
+      app:write("handlers/totals.lua", totals() .. "end")
+      wait(function()
+        return (tostring(scripts().error):find("handlers/totals.lua:5: '<eof>'", 1, true))
+      end, "the refusal")
+      local now, problems = scripts()
+      assert.equal(second.version, now.version)
+      assert.matches("has not taken the saved scripts and goes on with version", problems, 1, true)
+      app:write("handlers/totals.lua", totals "10 *")
+      wait(function() return type(scripts().error) ~= "string" end, "the end of that")
+      stop()
+      assert.is_nil(scripts().version)
+    end)
+
     it("answers SIGHUP, and says what is the same, and that a configuration takes a restart", function()
       start()
       host:signal "HUP"

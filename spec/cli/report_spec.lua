@@ -380,7 +380,7 @@ return moontide.projection "doors" {
     it("gives topics, consumers and problems as JSON", function()
       fill()
       local found = app:json "status"
-      assert.same({ "consumers", "notes", "problems", "topics" }, keys(found))
+      assert.same({ "consumers", "notes", "problems", "scripts", "topics" }, keys(found))
       assert.same({ { name = "event-store", mark = 0, ["end"] = 7, start = 0 } }, found.topics)
       assert.equal(3, #found.consumers)
       for _, consumer in ipairs(found.consumers) do

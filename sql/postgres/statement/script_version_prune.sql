@@ -1,0 +1,3 @@
+-- ?1 name of the host  ?2 the oldest time that is kept
+DELETE FROM ${script_versions_table}
+ WHERE host_name = ?1::text AND loaded_at < ?2::timestamptz AND seen_at IS NULL
