@@ -33,7 +33,8 @@ struct duties {
     const struct settings *settings; /* not changed while the thread runs */
     bool quiet;                      /* neither is this */
     struct duties_events events;
-    uv_async_t wake; /* the thread's way into the loop */
+    char id[UUID_TEXT_LEN + 1]; /* who moves the marks, of all hosts */
+    uv_async_t wake;            /* the thread's way into the loop */
     uv_thread_t thread;
 
     /* Behind the mutex: what the loop asks, and what it is told. */
@@ -414,6 +415,9 @@ static void run(void *arg)
         log_write(&duties->app.log, LOG_WARN, NULL,
                   "the end of the host could not be recorded: %s",
                   diag.message);
+    if (duties->connected)
+        (void)!high_water_mark_leave(duties->app.db, duties->app.catalog,
+                                     duties->id, NULL);
     wake_close(duties->hearing);
     application_close(&duties->app);
     tell_loop(duties, false, true);
@@ -439,8 +443,13 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
     duties->backoff = backoff_make(RETRY_FIRST_US, RETRY_CAP_US);
     duties->watches[0].topic = TOPIC_EVENT_STORE;
     duties->watches[1].topic = TOPIC_EVENT_CAPTURE;
+    instance_new_id(&(struct uuid_source){.left = 0}, duties->id);
     for (size_t i = 0; i < DUTIES_TOPICS; i++)
-        duties->watches[i].detector.may_repair = settings->schema_create;
+        duties->watches[i].detector = (struct mark_detector){
+            .may_repair = settings->schema_create,
+            .owner = duties->id,
+            .lease_us = settings->lease_heartbeat_us,
+        };
     duties->mark_wait = settings->poll_min_us;
     pthread_mutex_init(&duties->mutex, NULL);
     script_duty_open(&duties->scripts);

@@ -529,9 +529,10 @@ enum status host_run_until_idle(struct host *host,
             status = host_lease_others_done(host, &done, diag);
         if (status != STATUS_OK || *stop)
             return status;
-        if (done)
+        if (done && !host_marks_are_left(host))
             break;
-        tell_waiting(host);
+        if (!done)
+            tell_waiting(host);
         pause_us(host, OTHERS_PAUSE_US);
     }
     /* what was read up to here need not be kept for it */
@@ -637,6 +638,11 @@ enum status host_drain(struct host *host, struct host_progress *progress,
             tries = 0;
         else if (status == STATUS_LOST && ++tries < RUN_TRIES)
             status = recover(host, status, diag);
+        if (status == STATUS_OK && progress->idle &&
+            host_marks_are_left(host)) {
+            pause_us(host, OTHERS_PAUSE_US);
+            progress->idle = false;
+        }
     } while (status == STATUS_OK && !progress->idle);
     return status;
 }

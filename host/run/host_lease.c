@@ -50,9 +50,12 @@ enum status host_lease_close(struct host *host, struct diag *diag)
 {
     enum status status = settle(host, diag);
 
-    if (status != STATUS_OK)
+    if (status == STATUS_OK)
+        status = coordinator_leave(&host->lease.coordinator, diag);
+    if (status != STATUS_OK || host->options.supervised)
         return status;
-    return coordinator_leave(&host->lease.coordinator, diag);
+    return high_water_mark_leave(host->app->db, host->app->catalog,
+                                 host->env.instance, diag);
 }
 
 /* Whoever gets a partition need not read empty stretches again. */

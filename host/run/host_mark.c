@@ -17,8 +17,11 @@ void host_topics_init(struct host *host)
 {
     for (size_t i = 0; i < HOST_TOPICS; i++) {
         host->topics[i].watch.topic = topic_names[i];
-        host->topics[i].watch.detector.may_repair = host->app->settings
-                                                        ->schema_create;
+        host->topics[i].watch.detector = (struct mark_detector){
+            .may_repair = host->app->settings->schema_create,
+            .owner = host->env.instance,
+            .lease_us = host->app->settings->lease_heartbeat_us,
+        };
     }
 }
 
@@ -29,6 +32,17 @@ struct host_topic *host_topic_of(struct host *host, const char *source)
             return &host->topics[i];
     }
     return NULL;
+}
+
+bool host_marks_are_left(const struct host *host)
+{
+    for (size_t i = 0; i < HOST_TOPICS; i++) {
+        const struct mark_watch *watch = &host->topics[i].watch;
+
+        if (watch->detector.left && watch->mark.end > watch->mark.mark)
+            return true;
+    }
+    return false;
 }
 
 void host_tell_blocked_now(struct host *host)

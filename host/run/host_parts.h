@@ -81,6 +81,8 @@ struct host_topic *host_topic_of(struct host *host, const char *source);
 
 /** Moves the marks, unless that can wait, and tells who keeps them back. */
 enum status host_advance_marks(struct host *host, struct diag *diag) MUST_CHECK;
+/** Whether another host is to move a mark that is behind its topic's end. */
+bool host_marks_are_left(const struct host *host);
 /** Tells it at once, where it was not told yet. */
 void host_tell_blocked_now(struct host *host);
 

@@ -9,7 +9,7 @@
 #include "run/application.h"
 #include "topic/high_water_mark.h"
 
-/** Starts as all zero, but for the topic and detector.may_repair. */
+/** Starts as all zero, but for the topic and what the detector takes. */
 struct mark_watch {
     const char *topic;
     struct high_water_mark mark; /* as found last */

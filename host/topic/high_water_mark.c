@@ -9,7 +9,8 @@
 #define ADVANCE_TRIES 10
 
 static enum status read_row(struct db_rows *rows, const char *topic,
-                            struct high_water_mark *mark, struct diag *diag)
+                            struct high_water_mark *mark, bool *left,
+                            struct diag *diag)
 {
     bool more;
     enum status status = db_next(rows, &more, diag);
@@ -29,7 +30,29 @@ static enum status read_row(struct db_rows *rows, const char *topic,
     mark->mark = db_get_int64(rows, 0);
     mark->start = db_get_int64(rows, 1);
     mark->end = db_get_int64(rows, 2);
+    *left = db_get_bool(rows, 3);
     return db_next(rows, &more, diag);
+}
+
+static enum status read_as(struct db *db, const struct catalog *catalog,
+                           const char *topic, const char *owner,
+                           struct high_water_mark *mark, bool *left,
+                           struct diag *diag)
+{
+    const struct db_value params[] = {db_string(topic), db_string(owner)};
+    struct high_water_mark read = {0};
+    struct db_rows *rows;
+    enum status status;
+
+    status = db_query(db, catalog_sql(catalog, SQL_MARK_READ), params, 2, &rows,
+                      diag);
+    if (status != STATUS_OK)
+        return status;
+    status = read_row(rows, topic, &read, left, diag);
+    db_rows_close(rows);
+    if (status == STATUS_OK)
+        *mark = read;
+    return status;
 }
 
 enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
@@ -37,19 +60,23 @@ enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
                                  struct high_water_mark *mark,
                                  struct diag *diag)
 {
-    struct db_value params[] = {db_string(topic)};
-    struct high_water_mark read = {0};
-    struct db_rows *rows;
-    enum status status;
+    bool left;
 
-    status = db_query(db, catalog_sql(catalog, SQL_MARK_READ), params, 1, &rows,
-                      diag);
-    if (status != STATUS_OK)
-        return status;
-    status = read_row(rows, topic, &read, diag);
-    db_rows_close(rows);
+    return read_as(db, catalog, topic, NULL, mark, &left, diag);
+}
+
+enum status high_water_mark_leave(struct db *db, const struct catalog *catalog,
+                                  const char *owner, struct diag *diag)
+{
+    const struct db_value param = db_string(owner);
+    enum status status = db_begin(db, diag);
+
     if (status == STATUS_OK)
-        *mark = read;
+        status = db_queue(db, catalog_sql(catalog, SQL_MARK_LEAVE), &param, 1,
+                          DB_ANY_ROWS, -1, diag);
+    if (status == STATUS_OK)
+        status = db_commit(db, NULL, diag);
+    db_rollback(db);
     return status;
 }
 
@@ -71,18 +98,20 @@ enum status high_water_mark_check(const char *topic,
 
 /* *moved is false when another host was first. */
 static enum status move(struct db *db, const struct catalog *catalog,
-                        const char *topic, const struct high_water_mark *mark,
-                        bool *moved, struct diag *diag)
+                        const char *topic, const struct mark_detector *detector,
+                        const struct high_water_mark *mark, bool *moved,
+                        struct diag *diag)
 {
-    struct db_value params[] = {db_string(topic), db_integer(mark->mark),
-                                db_integer(mark->end)};
+    const struct db_value params[] = {
+        db_string(topic), db_integer(mark->mark), db_integer(mark->end),
+        db_string(detector->owner), db_integer(detector->lease_us)};
     int64_t affected = 0;
     enum status status;
 
     status = db_begin(db, diag);
     if (status != STATUS_OK)
         return status;
-    status = db_execute(db, catalog_sql(catalog, SQL_MARK_ADVANCE), params, 3,
+    status = db_execute(db, catalog_sql(catalog, SQL_MARK_ADVANCE), params, 5,
                         &affected, diag);
     if (status == STATUS_OK && affected == 1)
         status = db_commit(db, NULL, diag);
@@ -94,6 +123,7 @@ static enum status move(struct db *db, const struct catalog *catalog,
 
 static enum status follow_counter(struct db *db, const struct catalog *catalog,
                                   const char *topic,
+                                  struct mark_detector *detector,
                                   struct high_water_mark *mark,
                                   struct diag *diag)
 {
@@ -101,19 +131,19 @@ static enum status follow_counter(struct db *db, const struct catalog *catalog,
 
     for (int i = 0; i < ADVANCE_TRIES; i++) {
         bool moved = false;
-        enum status status = high_water_mark_read(db, catalog, topic, &read,
-                                                  diag);
+        enum status status = read_as(db, catalog, topic, detector->owner, &read,
+                                     &detector->left, diag);
 
         if (status != STATUS_OK)
             return status;
         status = high_water_mark_check(topic, &read, diag);
         if (status != STATUS_OK)
             return status;
-        if (read.end == read.mark) {
+        if (read.end == read.mark || detector->left) {
             *mark = read;
             return STATUS_OK;
         }
-        status = move(db, catalog, topic, &read, &moved, diag);
+        status = move(db, catalog, topic, detector, &read, &moved, diag);
         if (status != STATUS_OK)
             return status;
         if (moved) {
@@ -142,7 +172,7 @@ enum status high_water_mark_detect(struct db *db, const struct catalog *catalog,
     assert(!db_in_transaction(db));
     if (has_sequence(db))
         return mark_horizon_advance(db, catalog, topic, detector, mark, diag);
-    return follow_counter(db, catalog, topic, mark, diag);
+    return follow_counter(db, catalog, topic, detector, mark, diag);
 }
 
 enum status high_water_mark_advance(struct db *db,

@@ -22,9 +22,13 @@ struct high_water_mark {
 
 /** What a detector keeps from cycle to cycle. Starts as all zero. */
 struct mark_detector {
-    bool may_repair;  /* the host owns the schema (schema.create) */
-    bool repaired;    /* it set a sequence back to CACHE 1 */
-    int64_t asked_at; /* monotonic: when the locks were looked at last */
+    bool may_repair;   /* the host owns the schema (schema.create) */
+    const char *owner; /* who moves the mark: one at a time does, under a lease;
+                          NULL: whoever comes, while nobody has the lease */
+    int64_t lease_us;  /* how long it lasts from the last move on */
+    bool left;         /* found: somebody else is to move the mark */
+    bool repaired;     /* it set a sequence back to CACHE 1 */
+    int64_t asked_at;  /* monotonic: when the locks were looked at last */
     /** Who or what keeps the mark below the end, a sentence; "": nobody. */
     char blocked[MARK_BLOCKED_SIZE];
 };
@@ -53,12 +57,18 @@ enum status high_water_mark_advance(struct db *db,
                                     struct high_water_mark *mark,
                                     struct diag *diag) MUST_CHECK;
 
-/** The same, keeping in `detector` what the next cycle and the log need. */
+/** The same, keeping in `detector` what the next cycle and the log need. While
+ * another owner has the lease the mark is only read; detector->left tells. */
 enum status high_water_mark_detect(struct db *db, const struct catalog *catalog,
                                    const char *topic,
                                    struct mark_detector *detector,
                                    struct high_water_mark *mark,
                                    struct diag *diag) MUST_CHECK;
+
+/** Gives the leases of an owner back, of all topics. */
+enum status high_water_mark_leave(struct db *db, const struct catalog *catalog,
+                                  const char *owner,
+                                  struct diag *diag) MUST_CHECK;
 
 /**
  * The position up to which a reader that may not write can read: the mark, or

@@ -25,6 +25,7 @@ struct watch {
     int64_t above;           /* an id above all that ended */
     int64_t cache;
     bool stale_sessions;
+    bool left;                         /* somebody else is to move the mark */
     char sequence[SEQUENCE_NAME_SIZE]; /* as SQL takes it */
 };
 
@@ -64,17 +65,18 @@ static enum status take_watch(struct db_rows *rows, const char *topic,
     watch->cache = db_get_int64(rows, 7);
     watch->stale_sessions = db_get_bool(rows, 8);
     text_clean(db_get_text(rows, 9), watch->sequence, sizeof(watch->sequence));
+    watch->left = db_get_bool(rows, 10);
     return db_next(rows, &more, diag);
 }
 
 static enum status look(struct db *db, const struct catalog *catalog,
-                        const char *topic, struct watch *watch,
-                        struct diag *diag)
+                        const char *topic, const char *owner,
+                        struct watch *watch, struct diag *diag)
 {
-    struct db_value params[] = {db_string(topic)};
+    const struct db_value params[] = {db_string(topic), db_string(owner)};
     struct db_rows *rows;
     enum status status = db_query(db, catalog_sql(catalog, SQL_MARK_WATCH),
-                                  params, 1, &rows, diag);
+                                  params, 2, &rows, diag);
 
     if (status != STATUS_OK)
         return status;
@@ -202,19 +204,20 @@ static enum status blocked_by_sessions(struct db *db,
 /* The end was read before this: only now is an id taken, and only after that
  * the snapshot that is judged by it. */
 static enum status pend(struct db *db, const struct catalog *catalog,
-                        const char *topic, const struct watch *watch,
-                        struct diag *diag)
+                        const char *topic, const struct mark_detector *detector,
+                        const struct watch *watch, struct diag *diag)
 {
-    const struct db_value params[] = {db_string(topic),
-                                      db_integer(watch->mark.mark),
-                                      db_integer(watch->mark.end)};
+    const struct db_value params[] = {
+        db_string(topic), db_integer(watch->mark.mark),
+        db_integer(watch->mark.end), db_string(detector->owner),
+        db_integer(detector->lease_us)};
     enum status status = db_begin(db, diag);
 
     if (status == STATUS_OK)
         status = db_queue(db, catalog_sql(catalog, SQL_MARK_OWN), NULL, 0,
                           DB_ANY_ROWS, 0, diag);
     if (status == STATUS_OK)
-        status = db_queue(db, catalog_sql(catalog, SQL_MARK_PEND), params, 3,
+        status = db_queue(db, catalog_sql(catalog, SQL_MARK_PEND), params, 5,
                           DB_ANY_ROWS, 0, diag);
     if (status == STATUS_OK)
         status = db_commit(db, NULL, diag);
@@ -223,16 +226,20 @@ static enum status pend(struct db *db, const struct catalog *catalog,
 }
 
 static enum status settle(struct db *db, const struct catalog *catalog,
-                          const char *topic, const struct watch *watch,
-                          struct diag *diag)
+                          const char *topic,
+                          const struct mark_detector *detector,
+                          const struct watch *watch, struct diag *diag)
 {
-    const struct db_value params[] = {
-        db_string(topic), db_integer(watch->mark.mark),
-        db_integer(watch->pending_end), db_integer(watch->pending_horizon)};
+    const struct db_value params[] = {db_string(topic),
+                                      db_integer(watch->mark.mark),
+                                      db_integer(watch->pending_end),
+                                      db_integer(watch->pending_horizon),
+                                      db_string(detector->owner),
+                                      db_integer(detector->lease_us)};
     enum status status = db_begin(db, diag);
 
     if (status == STATUS_OK)
-        status = db_queue(db, catalog_sql(catalog, SQL_MARK_SETTLE), params, 4,
+        status = db_queue(db, catalog_sql(catalog, SQL_MARK_SETTLE), params, 6,
                           DB_ANY_ROWS, 0, diag);
     if (status == STATUS_OK)
         status = db_commit(db, NULL, diag);
@@ -277,7 +284,7 @@ static enum status ask(struct db *db, const struct catalog *catalog,
     if (status == STATUS_OK && count == 0) {
         *again = true;
         detector->asked_at = 0;
-        status = settle(db, catalog, topic, watch, diag);
+        status = settle(db, catalog, topic, detector, watch, diag);
     } else if (status == STATUS_OK) {
         blocked_by_holders(watch, holders.data, &sentence);
         set_blocked(detector, &sentence);
@@ -324,7 +331,7 @@ static enum status round_once(struct db *db, const struct catalog *catalog,
     if (is_waiting(watch))
         return ask(db, catalog, topic, detector, watch, again, diag);
     *again = true;
-    return pend(db, catalog, topic, watch, diag);
+    return pend(db, catalog, topic, detector, watch, diag);
 }
 
 enum status mark_horizon_advance(struct db *db, const struct catalog *catalog,
@@ -338,7 +345,8 @@ enum status mark_horizon_advance(struct db *db, const struct catalog *catalog,
     bool again = true;
 
     for (int i = 0; i < ADVANCE_ROUNDS && again; i++) {
-        enum status status = look(db, catalog, topic, &watch, diag);
+        enum status status = look(db, catalog, topic, detector->owner, &watch,
+                                  diag);
 
         if (status == STATUS_OK)
             status = high_water_mark_check(topic, &watch.mark, diag);
@@ -346,8 +354,9 @@ enum status mark_horizon_advance(struct db *db, const struct catalog *catalog,
             return status;
         if (target < 0)
             target = watch.mark.end;
-        if (watch.mark.mark >= target) {
-            detector->blocked[0] = '\0';
+        detector->left = watch.left;
+        if (watch.mark.mark >= target || watch.left) {
+            detector->blocked[0] = '\0'; /* whoever waits tells it */
             break;
         }
         status = round_once(db, catalog, topic, detector, &watch, &again, diag);
@@ -380,7 +389,7 @@ enum status mark_horizon_blocker(struct db *db, const struct catalog *catalog,
     struct buffer holders = BUFFER_EMPTY;
     struct watch watch = {.cache = 1};
     size_t count = 0;
-    enum status status = look(db, catalog, topic, &watch, diag);
+    enum status status = look(db, catalog, topic, NULL, &watch, diag);
 
     if (status != STATUS_OK || watch.mark.end <= watch.mark.mark)
         return status;

@@ -19,6 +19,10 @@ local REFUSED = {
   { "poll.min_interval", '"fast"', 'not "fast"' },
   { "poll.min_interval", '""', "a duration" },
   { "poll.max_interval", '"2h"', 'from "1ms" to "1h"' },
+  { "lease.duration", '"400ms"', 'from "500ms" to "1h"' },
+  { "lease.duration", '"3s"', "at least twice lease.heartbeat" },
+  { "lease.heartbeat", "0", "a duration" },
+  { "lease.rebalance", '"99ms"', 'from "100ms" to "1h"' },
   { "limits.time", "0", "a duration" },
   { "limits.time", "{}", "limits.time" },
   { "limits.time", '"99999999999999999999s"', "a duration" },
@@ -52,6 +56,9 @@ local TAKEN = {
   { "workers", "0", 0 },
   { "poll.min_interval", '"1ms"', "1ms" },
   { "poll.max_interval", "1.5", 1.5 },
+  { "lease.duration", '"4s"', "4s" },
+  { "lease.heartbeat", '"100ms"', "100ms" },
+  { "lease.rebalance", "1", 1 },
   { "limits.time", '"250ms"', "250ms" },
   { "limits.memory", '"64MiB"', "64MiB" },
   { "limits.payload", "1048576", 1048576 },
@@ -73,7 +80,7 @@ local TAKEN = {
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "lease = { duration = 5 }", "limits = { cascade = 3 }", 'sagas = { keep = "1d" }',
+local LATER = { "limits = { cascade = 3 }", 'sagas = { keep = "1d" }',
   'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }
 

@@ -43,7 +43,9 @@ function Application:configure(fields)
   local database = self.db and ("database = %q,\n  %s"):format(self.db.url, self.db.configuration or "") or ""
   -- most specs want to see at once what a failure ends in
   local once = fields:find "retry" and "" or "retry = { attempts = 1 },\n  "
-  self:write("moontide.conf.lua", ("return {\n  %s%s%s\n}\n"):format(database, once, fields))
+  -- what a killed host has held is not waited for long
+  local lease = fields:find "lease" and "" or ' lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" },'
+  self:write("moontide.conf.lua", ("return {%s\n  %s%s%s\n}\n"):format(lease, database, once, fields))
 end
 
 local function show(words, result)

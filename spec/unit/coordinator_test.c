@@ -217,14 +217,6 @@ static void a_lease_that_is_locked_is_left_for_the_next_time(void **state)
     db_close(other);
 }
 
-#define ON(name, setup, teardown)                                              \
-    cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define EVERYWHERE(name)                                                       \
-    ON(name, ground_setup_sqlite, ground_teardown_sqlite),                     \
-        ON(name, ground_setup_postgres, ground_teardown_postgres),             \
-        ON(name, ground_setup_pooled, ground_teardown_postgres),               \
-        ON(name, ground_setup_mariadb, ground_teardown_mariadb)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -88,13 +88,13 @@ static void loses_the_compare_and_set_when_the_mark_has_moved(void **state)
 {
     struct fixture *f = *state;
     struct db_value params[] = {db_string(TOPIC_EVENT_STORE), db_integer(0),
-                                db_integer(1)};
+                                db_integer(1), db_null(), db_integer(0)};
     int64_t affected = -1;
 
     run_sql(f, "UPDATE HIGH_WATER_MARK_STORE SET high_water_mark = 5"
                " WHERE topic_name = 'event-store'");
     check_ok(f, db_execute(f->db, catalog_sql(f->catalog, SQL_MARK_ADVANCE),
-                           params, 3, &affected, &f->diag));
+                           params, 5, &affected, &f->diag));
     assert_int_equal(affected, 0);
     assert_int_equal(read_mark(f).mark, 5);
 }

@@ -219,4 +219,15 @@ static inline int holder_of(struct ground *g, int consumer, int partition)
     return -1;
 }
 
+/* --- a test on every driver ------------------------------------------------
+ */
+
+#define ON(name, setup, teardown)                                              \
+    cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define EVERYWHERE(name)                                                       \
+    ON(name, ground_setup_sqlite, ground_teardown_sqlite),                     \
+        ON(name, ground_setup_postgres, ground_teardown_postgres),             \
+        ON(name, ground_setup_pooled, ground_teardown_postgres),               \
+        ON(name, ground_setup_mariadb, ground_teardown_mariadb)
+
 #endif

@@ -129,14 +129,14 @@ static void looks_in_the_server(struct world *w, struct buffer *script)
 {
     struct text sql = catalog_sql(w->catalog, SQL_MARK_READ)->text;
 
-    buffer_append_string(script,
-                         "DO $do$ DECLARE e bigint; highest bigint := 0; "
-                         "a bigint; b bigint; BEGIN FOR i IN 1..");
+    buffer_append_string(
+        script, "DO $do$ DECLARE e bigint; highest bigint := 0; "
+                "a bigint; b bigint; held boolean; BEGIN FOR i IN 1..");
     buffer_printf(script, "%d LOOP EXECUTE $q$", END_LOOKS);
     for (size_t i = 0; i < sql.len; i++)
         buffer_append_char(script, sql.data[i] == '?' ? '$' : sql.data[i]);
     buffer_append_string(
-        script, "$q$ INTO a, b, e USING 'event-store'; "
+        script, "$q$ INTO a, b, e, held USING 'event-store', NULL::text; "
                 "IF e < highest THEN RAISE EXCEPTION 'the end went back from "
                 "% to %', highest, e; END IF; highest := e; END LOOP; "
                 "IF highest < 1000 THEN RAISE EXCEPTION 'nobody drew'; "

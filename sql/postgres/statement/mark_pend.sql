@@ -4,7 +4,9 @@
 -- once; otherwise ours is the horizon to wait for. A horizon that is not below
 -- our id is another cluster's.
 -- not for: sqlite mysql
+-- The lease comes with it.
 -- ?1 topic  ?2 the mark that was read  ?3 the end that was read
+-- ?4 who moves it, or NULL  ?5 how long others leave it to that one, microseconds
 UPDATE ${high_water_mark_store_table} AS m
    SET high_water_mark =
            CASE WHEN s.lowest >= s.own THEN ?3::bigint
@@ -12,11 +14,18 @@ UPDATE ${high_water_mark_store_table} AS m
                 THEN greatest(m.high_water_mark, m.pending_end)
                 ELSE m.high_water_mark END,
        pending_end = CASE WHEN s.lowest >= s.own THEN NULL ELSE ?3::bigint END,
-       pending_horizon = CASE WHEN s.lowest >= s.own THEN NULL ELSE s.own END
+       pending_horizon = CASE WHEN s.lowest >= s.own THEN NULL ELSE s.own END,
+       lease_owner = ?4::text,
+       lease_expires_at =
+           CASE WHEN ?4::text IS NOT NULL
+                THEN clock_timestamp() + ?5::bigint * interval '1 microsecond'
+           END
   FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
                pg_current_xact_id()::text::bigint) AS s (lowest, own)
  WHERE m.topic_name = ?1::text
    AND m.high_water_mark = ?2::bigint
+   AND (m.lease_owner IS NULL OR m.lease_owner = ?4::text
+        OR m.lease_expires_at <= clock_timestamp())
    AND (SELECT q.seqcache
           FROM pg_catalog.pg_sequence AS q
          WHERE q.seqrelid =

@@ -3,7 +3,8 @@
 -- nextval writes its log, up to 32 positions that nobody has drawn stand in
 -- last_value for a moment, and a plain read may see them. Before the first
 -- draw, which the function gives as NULL, it is the position before the start.
--- ?1 topic
+-- ?1 topic  ?2 who asks, or NULL
+-- Gives also: whether somebody else is to move the mark.
 SELECT m.high_water_mark, m.topic_start,
        CASE m.topic_name
        WHEN 'event-store' THEN
@@ -24,6 +25,8 @@ SELECT m.high_water_mark, m.topic_start,
                    AND pg_sequence_last_value(
                            '${event_capture_global_position_table}') IS NULL),
                pg_sequence_last_value('${event_capture_global_position_table}'))
-       END
+       END,
+       m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2::text, '')
+           AND m.lease_expires_at > clock_timestamp()
   FROM ${high_water_mark_store_table} AS m
  WHERE m.topic_name = ?1::text

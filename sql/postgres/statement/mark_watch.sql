@@ -1,12 +1,12 @@
 -- What the detector needs to know of a topic. The end is the last position
 -- handed out, read as mark_read.sql says.
 -- not for: sqlite mysql
--- ?1 topic
+-- ?1 topic  ?2 who asks, or NULL
 -- Gives: mark, start, end, pending end, pending horizon, lowest transaction id
 -- in flight, one that is above all that ended, CACHE of the sequence, whether
 -- a session is left that is older than the repair of a wider CACHE (it may
 -- hold positions back; what a role may not see of a session counts as such),
--- the name of the sequence.
+-- the name of the sequence, whether somebody else is to move the mark.
 SELECT m.high_water_mark, m.topic_start,
        CASE m.topic_name
        WHEN 'event-store' THEN
@@ -42,7 +42,9 @@ SELECT m.high_water_mark, m.topic_start,
               AND (a.backend_start IS NULL
                    OR a.backend_start < t.repaired::timestamptz))
        END,
-       t.seq::text
+       t.seq::text,
+       m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2::text, '')
+           AND m.lease_expires_at > clock_timestamp()
   FROM ${high_water_mark_store_table} AS m
  CROSS JOIN LATERAL (
        SELECT s.seq,
