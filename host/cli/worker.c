@@ -24,7 +24,9 @@ enum status cli_worker(struct cli *cli, struct diag *diag)
     status = worker_attach(options.supervisor, diag);
     if (status != STATUS_OK)
         return status;
-    status = cli_settings(cli, &options.settings, diag);
+    status = worker_settings(cli->config, &cli->settings, diag);
+    cli->settings_loaded = status == STATUS_OK;
+    options.settings = &cli->settings;
     if (status != STATUS_OK)
         worker_tell_failure(diag);
     else

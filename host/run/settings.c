@@ -256,7 +256,9 @@ static enum status take_file(struct load *load, struct diag *diag)
     load->where = load->settings->config_path;
     load->folder = load->settings->app_dir;
     load->loose = false;
-    return table_file_load(load->settings->config_path, take_entry, load, diag);
+    return table_file_run(load->settings->config_path,
+                          buffer_text(&load->settings->config), take_entry,
+                          load, diag);
 }
 
 /* MOONTIDE_POLL_MIN_INTERVAL for poll.min_interval */
@@ -426,20 +428,28 @@ static enum status find_file(const struct settings_source *source,
 {
     const char *path = source->config_path;
 
+    if (source->config.data != NULL && source->config.len == 0) {
+        settings->app_dir = mem_copy_text(".", 1);
+        return STATUS_OK;
+    }
     if (path == NULL) {
         path = CONFIG_FILE;
         if (source->in_memory || (access(path, F_OK) != 0 && errno == ENOENT)) {
             settings->app_dir = mem_copy_text(".", 1);
             return STATUS_OK;
         }
-    } else if (access(path, F_OK) != 0) {
+    } else if (source->config.data == NULL && access(path, F_OK) != 0) {
         return diag_set(diag, STATUS_CONFIG,
                         "cannot read the configuration %s: %s", path,
                         strerror(errno));
     }
     settings->app_dir = folder_of(path);
     settings->config_path = mem_copy_text(path, strlen(path));
-    return STATUS_OK;
+    if (source->config.data != NULL) {
+        buffer_append_text(&settings->config, source->config);
+        return STATUS_OK;
+    }
+    return table_file_read(path, &settings->config, diag);
 }
 
 enum status settings_load(const struct settings_source *source,
@@ -490,6 +500,7 @@ void settings_free(struct settings *settings)
     mem_free(settings->grants);
     mem_free(settings->app_dir);
     mem_free(settings->config_path);
+    buffer_free(&settings->config);
     mem_free(settings->database);
     mem_free(settings->scripts);
     mem_free(settings->notify_url);

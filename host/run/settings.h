@@ -19,8 +19,9 @@ struct lua_State;
 /** Owned by the caller; settings_free. Strings are copies. Never moved or
  * copied: the names point into themselves. */
 struct settings {
-    char *app_dir;     /* folder that relative paths start from */
-    char *config_path; /* NULL: there is no file, all is default */
+    char *app_dir;        /* folder that relative paths start from */
+    char *config_path;    /* NULL: there is no file, all is default */
+    struct buffer config; /* what stood in it */
     char *database;
     char *scripts;
     int partitions;
@@ -53,8 +54,11 @@ struct settings {
 
 struct settings_source {
     const char *config_path; /* --config; NULL: moontide.conf.lua if there */
-    const char *database;    /* --database; NULL: DATABASE_URL, then file */
-    bool in_memory;          /* testing kit: no file, entries only */
+    /** What stood there when somebody else has read it; data NULL: it is read.
+     * Empty: there was no file. */
+    struct text config;
+    const char *database; /* --database; NULL: DATABASE_URL, then file */
+    bool in_memory;       /* testing kit: no file, entries only */
 };
 
 /** Reads the configuration. CONFIG: unknown key (with the nearest known one),

@@ -63,6 +63,39 @@ enum status shared_memory_open(int fd, size_t size, bool writable,
     return map(memory, writable, diag);
 }
 
+enum status shared_memory_of(const char *name, struct text bytes,
+                             struct shared_memory *memory, struct diag *diag)
+{
+    enum status status = shared_memory_make(name, bytes.len, false, memory,
+                                            diag);
+
+    if (status == STATUS_OK)
+        memcpy(memory->at, bytes.data, bytes.len);
+    return status;
+}
+
+enum status shared_memory_read(int fd, size_t limit, struct buffer *bytes,
+                               struct diag *diag)
+{
+    struct shared_memory memory;
+    struct stat about;
+    enum status status;
+
+    if (fstat(fd, &about) != 0 || about.st_size < 0 ||
+        (size_t)about.st_size > limit)
+        return diag_set(diag, STATUS_INVALID,
+                        "descriptor %d is no shared memory of at most %zu "
+                        "bytes",
+                        fd, limit);
+    status = shared_memory_open(fd, (size_t)about.st_size, false, &memory,
+                                diag);
+    if (status != STATUS_OK)
+        return status;
+    buffer_append(bytes, memory.at, memory.size);
+    shared_memory_close(&memory);
+    return STATUS_OK;
+}
+
 void shared_memory_close(struct shared_memory *memory)
 {
     if (memory->at != NULL)

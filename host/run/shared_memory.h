@@ -6,7 +6,9 @@
 #ifndef HOST_RUN_SHARED_MEMORY_H
 #define HOST_RUN_SHARED_MEMORY_H
 
+#include "base/buffer.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +29,14 @@ enum status shared_memory_make(const char *name, size_t size, bool writable,
  * no such memory, or has another size. */
 enum status shared_memory_open(int fd, size_t size, bool writable,
                                struct shared_memory *memory,
+                               struct diag *diag) MUST_CHECK;
+/** Pages with these bytes, which nobody may change. */
+enum status shared_memory_of(const char *name, struct text bytes,
+                             struct shared_memory *memory,
+                             struct diag *diag) MUST_CHECK;
+/** Appends what shared_memory_of has put there, and takes over `fd`. INVALID
+ * when it is no such memory, or larger than `limit`. */
+enum status shared_memory_read(int fd, size_t limit, struct buffer *bytes,
                                struct diag *diag) MUST_CHECK;
 void shared_memory_close(struct shared_memory *memory);
 

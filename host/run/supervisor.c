@@ -104,8 +104,9 @@ void supervisor_stop(struct supervisor *supervisor, const struct diag *diag)
         (void)uv_timer_stop(&worker->restart);
         worker_process_send(worker, CHANNEL_STOP);
     }
-    (void)uv_timer_start(&supervisor->deadline, on_deadline,
-                         (uint64_t)(limit / 1000), 0);
+    if (limit > 0)
+        (void)uv_timer_start(&supervisor->deadline, on_deadline,
+                             (uint64_t)(limit / 1000), 0);
     end_when_alone(supervisor);
 }
 
@@ -390,9 +391,11 @@ enum status supervisor_run(const struct supervisor_options *options,
                            struct diag *diag)
 {
     struct supervisor *supervisor = mem_alloc(sizeof(*supervisor));
-    enum status status;
+    const struct settings *settings = options->settings;
+    enum status status = STATUS_OK;
     int failure;
 
+    supervisor->config = SHARED_MEMORY_NONE;
     supervisor->options = options;
     supervisor->nworkers = options->workers;
     open_log(supervisor);
@@ -403,6 +406,12 @@ enum status supervisor_run(const struct supervisor_options *options,
      * with a password is not for everybody's eyes */
     if (options->database != NULL)
         (void)setenv("MOONTIDE_DATABASE", options->database, 1);
+    if (settings->config_path != NULL)
+        status = shared_memory_of("moontide-config",
+                                  buffer_text(&settings->config),
+                                  &supervisor->config, diag);
+    if (status != STATUS_OK)
+        goto fail_loop;
     failure = uv_loop_init(&supervisor->loop);
     if (failure != 0) {
         status = diag_set(diag, STATUS_FAILED, "cannot make an event loop: %s",
@@ -426,6 +435,7 @@ enum status supervisor_run(const struct supervisor_options *options,
     mem_free(supervisor->vouched);
     mem_free(supervisor->workers);
 fail_loop:
+    shared_memory_close(&supervisor->config);
     notify_systemd_close(&supervisor->notify);
     log_tell(&supervisor->log, true);
     log_limit_free(supervisor->log.limit);

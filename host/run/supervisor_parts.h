@@ -27,6 +27,7 @@ struct supervisor {
     struct reloader *reloader;
     struct duties *duties; /* from the first worker that is ready */
     bool duties_ended;
+    struct shared_memory config; /* the configuration file as it was read */
     struct worker_process *workers;
     int nworkers;
     const char **vouched; /* room for the ids of those that live */

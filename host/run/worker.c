@@ -18,7 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_OTHER_FD (WORKER_SCRIPTS_FD + 1)
+#define FIRST_OTHER_FD (WORKER_CONFIG_FD + 1)
+
+#define CONFIG_MAX ((size_t)64 << 20)
 
 /* A waiting worker says so often that it lives. */
 #define TICK_US (CLOCK_SECOND / 10)
@@ -87,6 +89,23 @@ enum status worker_attach(pid_t supervisor, struct diag *diag)
                         "the supervisor %d of this worker is gone",
                         (int)supervisor);
     return STATUS_OK;
+}
+
+enum status worker_settings(const char *path, struct settings *settings,
+                            struct diag *diag)
+{
+    struct buffer config = BUFFER_EMPTY;
+    struct settings_source source = {.config_path = path};
+    enum status status = STATUS_OK;
+
+    if (path != NULL)
+        status = shared_memory_read(WORKER_CONFIG_FD, CONFIG_MAX, &config,
+                                    diag);
+    source.config = buffer_text(&config);
+    if (status == STATUS_OK)
+        status = settings_load(&source, settings, diag);
+    buffer_free(&config);
+    return status;
 }
 
 /* --- while the host runs ------------------------------------------------- */

@@ -15,6 +15,7 @@
 #define WORKER_CHANNEL_FD 3 /* its side of the channel */
 #define WORKER_SLOT_FD    4 /* where it says what it applies */
 #define WORKER_SCRIPTS_FD 6 /* where it reads its scripts from */
+#define WORKER_CONFIG_FD  7 /* its configuration file; a device: none */
 
 struct worker_options {
     const struct settings *settings;
@@ -28,6 +29,11 @@ struct worker_options {
  * nothing open but what is meant for it. USAGE when no supervisor started it.
  */
 enum status worker_attach(pid_t supervisor, struct diag *diag) MUST_CHECK;
+
+/** Loads the configuration as the supervisor has read it: the file may have
+ * changed since, and all processes of a host have the same. */
+enum status worker_settings(const char *path, struct settings *settings,
+                            struct diag *diag) MUST_CHECK;
 
 /** Runs to the end, and has told the supervisor how it ended. */
 enum status worker_run(const struct worker_options *options,

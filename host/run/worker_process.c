@@ -299,6 +299,7 @@ static int spawn(struct worker_process *worker)
         {.flags = UV_INHERIT_FD, .data.fd = worker->memory.fd},
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = reloader_fd(reloader)},
+        {.flags = UV_INHERIT_FD, .data.fd = worker->supervisor->config.fd},
     };
     uv_process_options_t how = {
         .exit_cb = on_ended,
@@ -313,9 +314,11 @@ static int spawn(struct worker_process *worker)
     memcpy(worker->scripts, reloader_place(reloader)->hash,
            sizeof(worker->scripts));
     worker->switching = false;
-    if (options->config != NULL) {
+    if (options->settings->config_path != NULL) {
         arguments[n++] = "--config";
-        arguments[n++] = (char *)options->config;
+        arguments[n++] = options->settings->config_path;
+    } else {
+        stdio[WORKER_CONFIG_FD] = (uv_stdio_container_t){.flags = UV_IGNORE};
     }
     if (options->quiet)
         arguments[n++] = "--quiet";

@@ -308,26 +308,43 @@ static enum status run_file(struct file_run *run, struct diag *diag)
     return status;
 }
 
+enum status table_file_read(const char *path, struct buffer *source,
+                            struct diag *diag)
+{
+    enum status status = buffer_read_file(source, path, SOURCE_MAX, diag);
+
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    if (diag != NULL)
+        diag->status = STATUS_CONFIG;
+    return STATUS_CONFIG;
+}
+
 enum status table_file_load(const char *path, table_entry_fn fn, void *arg,
                             struct diag *diag)
 {
-    struct file_run run = {.name = path};
-    struct buffer source = BUFFER_EMPTY, folder = BUFFER_EMPTY;
-    const char *slash = strrchr(path, '/');
-    enum status status = buffer_read_file(&source, path, SOURCE_MAX, diag);
+    struct buffer source = BUFFER_EMPTY;
+    enum status status = table_file_read(path, &source, diag);
 
-    if (status != STATUS_OK) {
-        if (diag != NULL)
-            diag->status = STATUS_CONFIG;
-        buffer_free(&source);
-        return STATUS_CONFIG;
-    }
+    if (status == STATUS_OK)
+        status = table_file_run(path, buffer_text(&source), fn, arg, diag);
+    buffer_free(&source);
+    return status;
+}
+
+enum status table_file_run(const char *path, struct text source,
+                           table_entry_fn fn, void *arg, struct diag *diag)
+{
+    struct file_run run = {.name = path, .source = source};
+    struct buffer folder = BUFFER_EMPTY;
+    const char *slash = strrchr(path, '/');
+    enum status status;
+
     if (slash != NULL)
         buffer_append(&folder, path, (size_t)(slash - path));
     else
         buffer_append_char(&folder, '.');
     run.folder = folder.data != NULL ? folder.data : "";
-    run.source = buffer_text(&source);
     status = run_file(&run, diag);
     if (status == STATUS_OK && run.flat.bad)
         status = diag_set(diag, STATUS_CONFIG, "%s: %s", path,
@@ -335,7 +352,6 @@ enum status table_file_load(const char *path, table_entry_fn fn, void *arg,
     if (status == STATUS_OK)
         status = give(&run.flat, fn, arg, diag);
     flat_free(&run.flat);
-    buffer_free(&source);
     buffer_free(&folder);
     return status;
 }

@@ -6,6 +6,7 @@
 #ifndef HOST_SCRIPT_TABLE_FILE_H
 #define HOST_SCRIPT_TABLE_FILE_H
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -41,6 +42,14 @@ typedef enum status (*table_entry_fn)(void *arg,
  * one. Entries come sorted by key. */
 enum status table_file_load(const char *path, table_entry_fn fn, void *arg,
                             struct diag *diag) MUST_CHECK;
+
+/** The same in two steps: the bytes of the file, and what they say. `path` is
+ * where they come from. */
+enum status table_file_read(const char *path, struct buffer *source,
+                            struct diag *diag) MUST_CHECK;
+enum status table_file_run(const char *path, struct text source,
+                           table_entry_fn fn, void *arg,
+                           struct diag *diag) MUST_CHECK;
 
 /** The same for a table on the stack of a Lua state (testing kit). Raises
  * nothing but a memory error. */
