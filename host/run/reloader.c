@@ -15,6 +15,9 @@
 
 #define CONFIG_MAX ((size_t)1 << 20)
 
+/* Lines about saves that are written whatever was written before. */
+#define TOLD_A_MINUTE 30
+
 /* Who waits for an answer. */
 struct waiting {
     struct control_asker *asker;
@@ -56,11 +59,26 @@ struct reloader {
     int64_t began;               /* monotonic: the round in hand */
     char config[DIGEST_LEN + 1]; /* of the file that the host has read */
     bool config_told;
+    int64_t minute_began; /* monotonic */
+    int told;             /* lines since then */
 };
 
 static const struct log *log_of(const struct reloader *reloader)
 {
     return &reloader->supervisor->log;
+}
+
+/* Somebody who saves wants to read what became of it each time; a program that
+ * does is told like any other trouble. */
+static struct log_about about_save(struct reloader *reloader)
+{
+    int64_t now = clock_monotonic();
+
+    if (now - reloader->minute_began >= 60 * CLOCK_SECOND) {
+        reloader->minute_began = now;
+        reloader->told = 0;
+    }
+    return (struct log_about){.every = reloader->told++ < TOLD_A_MINUTE};
 }
 
 static void begin_round(struct reloader *reloader);
@@ -148,7 +166,10 @@ static void end_round(struct reloader *reloader)
 
 static void refuse(struct reloader *reloader, const struct diag *why)
 {
-    log_write(log_of(reloader), LOG_ERROR, NULL,
+    struct log_about about;
+
+    about = about_save(reloader);
+    log_write(log_of(reloader), LOG_ERROR, &about,
               "the saved scripts are not taken, and version %.*s goes on: %s",
               SCRIPT_VERSION_SHOWN, reloader->live.hash, why->message);
     record(reloader, "", why->message);
@@ -177,12 +198,14 @@ static bool all_switched(const struct reloader *reloader)
 static void finish_if_done(struct reloader *reloader)
 {
     struct buffer changes = BUFFER_EMPTY;
+    struct log_about about;
 
     if (reloader->phase != RELOADER_REST || !all_switched(reloader))
         return;
     /* `next` is what was live before */
     script_version_changes(&reloader->next, &reloader->live, &changes);
-    log_write(log_of(reloader), LOG_INFO, NULL,
+    about = about_save(reloader);
+    log_write(log_of(reloader), LOG_INFO, &about,
               "reloaded the scripts, version %.*s, in %lld ms: %s",
               SCRIPT_VERSION_SHOWN, reloader->live.hash,
               (long long)(clock_monotonic() - reloader->began) / 1000,
@@ -395,6 +418,7 @@ static void on_checked(void *arg, const struct diag *failure,
                        struct script_version *version, struct text bundle)
 {
     struct reloader *reloader = arg;
+    struct log_about about;
 
     if (reloader->stopped) {
         script_version_free(version);
@@ -412,8 +436,9 @@ static void on_checked(void *arg, const struct diag *failure,
         take_good(reloader, bundle);
         return;
     }
+    about = about_save(reloader);
     if (reloader->round.told)
-        log_write(log_of(reloader), LOG_INFO, NULL,
+        log_write(log_of(reloader), LOG_INFO, &about,
                   "the scripts are those that run, version %.*s",
                   SCRIPT_VERSION_SHOWN, reloader->live.hash);
     if (reloader->refused)

@@ -301,3 +301,68 @@ def scaling(bench, options, db):
                       f" {ratio:.2f}; goal {SCALING_GOAL:.2f}"),
              "host_gain": host, "bare_gain": bare, "ratio": ratio,
              "goal": SCALING_GOAL, "reached": ratio >= SCALING_GOAL}]
+
+
+# --- reload -------------------------------------------------------------------
+
+
+RELOAD_GOAL = 250  # ms, of the 99th percentile
+SAVES = 25         # of a round: the log tells each of so many
+PAGE = 20          # events of a transaction, so that batches are short
+
+
+def reloading(bench):
+    folder = bench.WORK / "app-reload"
+    (folder / "handlers").mkdir(parents=True, exist_ok=True)
+    (folder / "moontide.conf.lua").write_text(f"return {{ batch = {PAGE} }}\n")
+    return folder / "handlers/seen.lua"
+
+
+def save(script, number):
+    """As an editor does: another file in the place of the old one."""
+    fresh = script.with_suffix(".new")
+    fresh.write_text('return require("moontide").projection "seen" { on = {'
+                     ' ["account.Deposited"] = function(state)'
+                     f' state.version = {number} end }} }}\n')
+    fresh.rename(script)
+
+
+def saved_to_live(bench, db, events, saves):
+    """Milliseconds from each save to the word that all workers run it."""
+    script = reloading(bench)
+    save(script, 0)
+    database = bench.new_database(db, "reload", "reload")
+    command = bench.host(db, "reload", database, "run")
+    command.remove("--quiet")
+    bench.wait_until_quiet(bench.QUIET_LIMIT)
+    times = []
+    with Running(bench, command) as host:
+        host.until_it_says("running 1 consumer")
+        load = subprocess.Popen([str(word) for word in bench.host(
+            db, "reload", database, "append", "--batch", PAGE, events)])
+        try:
+            for number in range(1, saves + 1):
+                start = time.monotonic()
+                save(script, number)
+                while host.log.read_text().count("reloaded the scripts") < number:
+                    if time.monotonic() - start > PATIENCE:
+                        raise SystemExit(f"bench: no reload\n{host.log.read_text()}")
+                    time.sleep(0.001)
+                times.append((time.monotonic() - start) * 1000)
+        finally:
+            load.kill()
+            load.wait()
+    return times
+
+
+def reload(bench, options, db):
+    events = bench.stream(max(options.events, 20_000))
+    times = sorted(ms for _ in range(options.rounds)
+                   for ms in saved_to_live(bench, db, events, SAVES))
+    middle = statistics.median(times)
+    worst = times[min(len(times) - 1, int(len(times) * 0.99))]
+    return [{"name": "reload", "what": "saved file to live in all workers, ms",
+             "text": (f"{middle:.0f} p50 {worst:.0f} p99 of {len(times)} saves"
+                      f" under load; goal {RELOAD_GOAL} p99"),
+             "p50": middle, "p99": worst, "saves": len(times),
+             "goal": RELOAD_GOAL, "reached": worst < RELOAD_GOAL}]
