@@ -65,6 +65,19 @@ class Sqlite:
         finally:
             connection.close()
 
+    transaction_id = "NULL"
+
+    def in_hand(self, tracked):
+        """The process, which stands still, has the file: appends are short."""
+        return (bool(tracked) and not self.is_quiet()
+                and not comes_true(self.is_quiet, 0.3))
+
+    def hold_writers(self, _table):
+        connection = sqlite3.connect(self.path, timeout=DEADLINE,
+                                     isolation_level=None, check_same_thread=False)
+        connection.execute("BEGIN IMMEDIATE")
+        return connection
+
     def drop(self):
         pass
 
@@ -167,6 +180,27 @@ class Server:
     def crash(self):
         scripts_servers("crash", self.server)
 
+    def hold_writers(self, table):
+        return self.hold(table)
+
+    def in_hand(self, tracked):
+        """The process, which stands still, has written and not committed."""
+        ports = ", ".join(map(str, tracked.ports())) or "0"
+        for _ in range(2):
+            if self.query(self.writing.format(ports=ports))[0][0] == 0:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def end_session(self, tracked):
+        """Ends the process's sessions on the server; false when it has none."""
+        ports = ", ".join(map(str, tracked.ports())) or "0"
+        ended = 0
+        for (number,) in self.query(self.sessions.format(ports=ports)):
+            self.query(self.end_one.format(number=number))
+            ended += 1
+        return ended > 0
+
     def drop(self):
         if self.session is not None:
             self.session.close()
@@ -183,6 +217,12 @@ class Postgres(Server):
     @staticmethod
     def client(url):
         return ["psql", url, "-XqAt", "-F", "\t", "-v", "ON_ERROR_STOP=1"]
+
+    transaction_id = "xmin::text::bigint"
+    writing = ("SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+               " AND client_port IN ({ports})")
+    sessions = "SELECT pid FROM pg_stat_activity WHERE client_port IN ({ports})"
+    end_one = "SELECT pg_terminate_backend({number})"
 
     def is_quiet(self):
         return self.query(
@@ -231,6 +271,15 @@ class Mysql(Server):
         return ["mariadb", "--no-defaults", "--default-character-set=utf8mb4",
                 f"--host={at.hostname}", f"--port={at.port}", f"--user={at.username}",
                 "--batch", "--skip-column-names", "--unbuffered", at.path[1:]]
+
+    transaction_id = "NULL"
+    writing = ("SELECT count(*) FROM information_schema.innodb_trx AS t"
+               " JOIN information_schema.processlist AS p"
+               " ON p.id = t.trx_mysql_thread_id WHERE t.trx_rows_modified > 0"
+               " AND SUBSTRING_INDEX(p.host, ':', -1) IN ({ports})")
+    sessions = ("SELECT id FROM information_schema.processlist"
+                " WHERE SUBSTRING_INDEX(host, ':', -1) IN ({ports})")
+    end_one = "KILL {number}"
 
     def is_quiet(self):
         time.sleep(0.15) # the server renews what it shows only between looks
