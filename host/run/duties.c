@@ -402,6 +402,7 @@ static void run(void *arg)
             note_trouble(duties, &diag);
         else
             note_success(duties);
+        log_tell(&duties->app.log, false);
     }
     /* once: nobody waits here for a database that is away */
     if (connect_once(duties, &diag) == STATUS_OK &&

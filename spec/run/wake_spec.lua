@@ -16,6 +16,8 @@ local MODES = { ["with a supervisor"] = "workers = 1", ["in one process"] = "wor
 
 local LONG = 30 -- seconds
 
+local MARK = "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'"
+
 dialect.each(function(database)
   describe("an idle host", function()
     local app, appended
@@ -82,7 +84,7 @@ dialect.each(function(database)
           app:ok("pause", "counts")
           append()
           process.wait_until(function()
-            return app.db:value "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'" == "2"
+            return app.db:value(MARK) == "2"
           end, LONG, function() return host:err() end)
           assert.equal(1, applied())
           app:ok("resume", "counts")
