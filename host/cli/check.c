@@ -97,6 +97,27 @@ static void write_policy(struct buffer *out, bool *first,
     json_write_string(out, text_of(spent_word(policy)));
 }
 
+/* What is compared at every start, and what follows from it. */
+static void write_change(struct buffer *out, bool *first,
+                         const struct declaration *declaration)
+{
+    json_write_key(out, first, "revision");
+    buffer_printf(out, "%" PRId64, declaration->revision);
+    json_write_key(out, first, "on_change");
+    buffer_append_string(out, declaration->rebuild_on_change ? "\"rebuild\""
+                                                             : "\"halt\"");
+    json_write_key(out, first, "fingerprint");
+    write_fingerprint(out, &declaration->fingerprint);
+}
+
+static void write_start(struct buffer *out, bool *first,
+                        const struct declaration *declaration)
+{
+    json_write_key(out, first, "start");
+    buffer_append_string(out,
+                         declaration->starts_now ? "\"now\"" : "\"beginning\"");
+}
+
 static void write_declaration(struct buffer *out,
                               const struct declaration *declaration)
 {
@@ -113,14 +134,11 @@ static void write_declaration(struct buffer *out,
     buffer_printf(out, "%d", declaration->line);
     json_write_key(out, &first, "source");
     json_write_string(out, text_of(declaration->source));
-    json_write_key(out, &first, "revision");
-    buffer_printf(out, "%" PRId64, declaration->revision);
-    json_write_key(out, &first, "on_change");
-    buffer_append_string(out, declaration->rebuild_on_change ? "\"rebuild\""
-                                                             : "\"halt\"");
     write_policy(out, &first, &declaration->policy);
-    json_write_key(out, &first, "fingerprint");
-    write_fingerprint(out, &declaration->fingerprint);
+    if (declaration_is_projection(declaration))
+        write_change(out, &first, declaration);
+    else
+        write_start(out, &first, declaration);
     json_write_key(out, &first, "types");
     write_texts(out, declaration->types, declaration->ntypes);
     json_write_key(out, &first, "aggregates");
@@ -136,7 +154,7 @@ static void write_declaration(struct buffer *out,
             write_field(out, &declaration->fields[i]);
         }
         buffer_append_char(out, ']');
-    } else {
+    } else if (declaration->kind == DECLARATION_SQL_PROJECTION) {
         json_write_key(out, &first, "resettable");
         buffer_append_string(out, declaration->resettable ? "true" : "false");
     }
@@ -270,6 +288,9 @@ static void print_declaration(struct buffer *out,
     print_policy(out, &declaration->policy, &settings->policy);
     if (declaration->rebuild_on_change)
         buffer_append_string(out, "    rebuilt when it changes\n");
+    if (declaration->kind == DECLARATION_LISTENER)
+        buffer_printf(out, "    starts %s\n",
+                      declaration->starts_now ? "now" : "at the beginning");
     if (declaration->kind == DECLARATION_SQL_PROJECTION &&
         !declaration->resettable)
         buffer_append_string(out, "    no reset: it cannot be rebuilt\n");

@@ -13,11 +13,14 @@ static void take_declared(struct operator_session *session)
         session->scripts.script, &count);
 
     session->declared = mem_alloc((count + 1) * sizeof(*session->declared));
+    session->types = mem_alloc((count + 1) * sizeof(*session->types));
     session->fingerprints = mem_alloc((count + 1) *
                                       sizeof(struct fingerprint *));
     for (size_t i = 0; i < count; i++) {
         session->declared[i] = declarations[i].name;
-        session->fingerprints[i] = &declarations[i].fingerprint;
+        session->types[i] = declaration_consumer_type(&declarations[i]);
+        if (declaration_is_projection(&declarations[i]))
+            session->fingerprints[i] = &declarations[i].fingerprint;
     }
     session->declared[count] = NULL;
 }
@@ -42,6 +45,7 @@ enum status operator_open(struct cli *cli, unsigned need,
         .catalog = session->app.catalog,
         .clock = &session->app.clock,
         .declared = session->declared,
+        .types = session->types,
         .fingerprints = session->fingerprints,
     };
     return STATUS_OK;
@@ -53,6 +57,7 @@ void operator_close(struct operator_session *session)
         application_close(&session->scripts);
     application_close(&session->app);
     mem_free(session->declared);
+    mem_free(session->types);
     mem_free(session->fingerprints);
 }
 

@@ -15,6 +15,7 @@ struct operator_session {
     struct application scripts; /* open when `loaded` */
     bool loaded;
     const char **declared;
+    const char **types;
     const struct fingerprint **fingerprints;
     struct operate_env env;
 };

@@ -193,17 +193,38 @@ static enum status revive(struct consumer *c, struct diag *diag)
     return status;
 }
 
+/* What is there already is not for it. Whatever may still become visible at a
+ * lower position is. */
+static enum status begin_at(struct consumer *c, int64_t end, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    const struct db_value params[] = {db_string(c->row.id),
+                                      db_string(c->source), db_integer(end)};
+
+    return db_execute(env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_BEGIN),
+                      params, 3, NULL, diag);
+}
+
 static enum status start_once(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     struct declared_outcome outcome;
-    enum status status = db_begin(env->db, diag);
+    int64_t end = 0;
+    enum status status = STATUS_OK;
+
+    if (c->starts_now)
+        status = high_water_mark_look(env->db, env->catalog, c->source, &end,
+                                      diag);
+    if (status == STATUS_OK)
+        status = db_begin(env->db, diag);
 
     if (status != STATUS_OK)
         return status;
     status = registry_subscribe(env->db, env->catalog, &c->name, c->source,
                                 env->partitions, env->ids,
                                 clock_now(env->clock), &c->row, diag);
+    if (status == STATUS_OK && c->starts_now)
+        status = begin_at(c, end, diag);
     if (status == STATUS_OK && c->row.state == CONSUMER_HALTED &&
         c->row.halt_reason == HALT_APPLY_ERROR && !c->keeps_halt)
         status = revive(c, diag);

@@ -70,7 +70,8 @@ struct consumer {
     struct failure_policy policy;
     struct event_filter filter; /* types and aggregates it wants */
     bool own_key;               /* reads all partitions, keys its own way */
-    bool takes_keyless;         /* messages without a key, each by itself */
+    bool starts_now;    /* a first start begins at the end of the topic */
+    bool takes_keyless; /* messages without a key, each by itself */
     struct applier applier;
     /* What the script declares, NULL: nothing to compare (consumer_declare). */
     const struct fingerprint *declared;

@@ -168,7 +168,7 @@ static const struct fingerprint *declared_now(const struct operation *op)
     const struct operate_env *env = op->env;
 
     for (size_t i = 0; env->declared != NULL && env->declared[i] != NULL; i++)
-        if (strcmp(op->type, CONSUMER_TYPE_PROJECTION) == 0 &&
+        if (strcmp(op->type, env->types[i]) == 0 &&
             strcmp(env->declared[i], op->name) == 0)
             return env->fingerprints[i];
     return NULL;

@@ -19,10 +19,12 @@ struct operate_env {
     struct db *db;
     const struct catalog *catalog;
     const struct clock *clock;
-    /** Names of the projections that the scripts declare, ended by NULL; NULL
+    /** Names of the consumers that the scripts declare, ended by NULL; NULL
      * when they could not be loaded. */
     const char *const *declared;
-    /** What each of them declares, in the same order. */
+    /** The type of each, in the same order. */
+    const char *const *types;
+    /** What each of them declares; NULL: nothing that is compared. */
     const struct fingerprint *const *fingerprints;
 };
 

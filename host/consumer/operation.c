@@ -58,12 +58,14 @@ static enum status search(struct operation *op, const char *consumer,
     return status;
 }
 
-static bool declares(const struct operate_env *env, const char *name)
+/* The type that the scripts declare the name with, NULL: they do not. */
+static const char *declared_type(const struct operate_env *env,
+                                 const char *name)
 {
     for (size_t i = 0; env->declared != NULL && env->declared[i] != NULL; i++)
         if (strcmp(env->declared[i], name) == 0)
-            return true;
-    return false;
+            return env->types[i];
+    return NULL;
 }
 
 enum status operation_find(struct operation *op, const char *consumer,
@@ -76,8 +78,8 @@ enum status operation_find(struct operation *op, const char *consumer,
 
     if (status != STATUS_OK || op->type != NULL)
         return status;
-    if (declares(op->env, consumer)) {
-        op->type = CONSUMER_TYPE_PROJECTION;
+    op->type = declared_type(op->env, consumer);
+    if (op->type != NULL) {
         op->name = arena_string(&op->arena, text_of(consumer));
         return STATUS_OK;
     }
@@ -93,8 +95,10 @@ enum status operation_find(struct operation *op, const char *consumer,
 
 bool operation_is_declared(const struct operation *op)
 {
+    const char *type = declared_type(op->env, op->name);
+
     return op->env->declared == NULL ||
-           (is_projection(op->type) && declares(op->env, op->name));
+           (type != NULL && strcmp(type, op->type) == 0);
 }
 
 /* --- locking -------------------------------------------------------------- */

@@ -26,6 +26,7 @@ enum halt_reason {
 };
 
 #define CONSUMER_TYPE_PROJECTION "projection"
+#define CONSUMER_TYPE_LISTENER   "listener"
 
 /** Names one consumer. Strings are borrowed. */
 struct consumer_name {

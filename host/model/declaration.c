@@ -1,5 +1,7 @@
 #include "model/declaration.h"
 
+#include "consumer/registry.h"
+
 const char *declaration_kind_word(enum declaration_kind kind)
 {
     switch (kind) {
@@ -9,8 +11,16 @@ const char *declaration_kind_word(enum declaration_kind kind)
         return "sql_projection";
     case DECLARATION_AGGREGATE:
         return "aggregate";
+    case DECLARATION_LISTENER:
+        return "listener";
     }
     return "";
+}
+
+const char *declaration_consumer_type(const struct declaration *declaration)
+{
+    return declaration->kind == DECLARATION_LISTENER ? CONSUMER_TYPE_LISTENER
+                                                     : CONSUMER_TYPE_PROJECTION;
 }
 
 const char *declaration_field_word(enum field_type type)

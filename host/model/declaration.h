@@ -18,6 +18,7 @@ enum declaration_kind {
     DECLARATION_PROJECTION,     /* keyed: state per key in a query table */
     DECLARATION_SQL_PROJECTION, /* writes tables of its own through ctx */
     DECLARATION_AGGREGATE,      /* no consumer: decides on commands */
+    DECLARATION_LISTENER,       /* causes effects, once per message */
 };
 
 /** Type of a declared field, for columns and for the check of values. */
@@ -86,12 +87,26 @@ struct declaration {
     size_t ncommands;
     int64_t snapshot_every; /* events between two snapshots; 0: none */
     int snapshot_version;
+    /* listeners */
+    bool starts_now; /* start = "now": what was there before is not for it */
     struct fingerprint fingerprint;
     size_t index; /* place in the script's list: names it in handler calls */
 };
 
-/** Word for messages: "projection", "sql_projection". */
+/** Word for messages: "projection", "sql_projection", "listener". */
 const char *declaration_kind_word(enum declaration_kind kind);
+
+/** The consumer type it runs as (consumer/registry.h). */
+const char *declaration_consumer_type(const struct declaration *declaration);
+
+/** Whether what it derived is compared with its fingerprint, and can be derived
+ * anew. */
+static inline bool
+declaration_is_projection(const struct declaration *declaration)
+{
+    return declaration->kind == DECLARATION_PROJECTION ||
+           declaration->kind == DECLARATION_SQL_PROJECTION;
+}
 
 /** Word of moontide.types: "text", "integer" ... */
 const char *declaration_field_word(enum field_type type);

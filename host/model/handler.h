@@ -18,7 +18,9 @@
 #include "topic/append.h"
 #include "topic/message.h"
 
-struct handler_sql; /* model/handler_sql.h: SQL for the running call */
+struct append_event; /* topic/append.h */
+struct effects;      /* model/effects.h: what the running call may cause */
+struct handler_sql;  /* model/handler_sql.h: SQL for the running call */
 
 /** What one call runs with. Valid during the call only. */
 struct handler_call {
@@ -29,6 +31,7 @@ struct handler_call {
     int attempt; /* from 1 */
     bool replaying;
     struct handler_sql *sql;
+    struct effects *effects; /* NULL: it may cause none */
 };
 
 /** A command as an aggregate's code sees it. */
@@ -113,6 +116,10 @@ struct handler_ops {
     /** Runs the declared `reset` (ctx); call->message is of no topic. */
     enum status (*reset)(void *code, const struct handler_call *call,
                          struct failure *failure, struct diag *diag);
+    /** What the script's event types ask of events that a handler has emitted:
+     * fills revisions, checks payloads. Not while a handler runs. */
+    enum status (*check_events)(void *code, struct append_event *events,
+                                size_t count, struct failure *failure);
     /** Forgets every slot; lets the other side collect garbage. */
     void (*batch_end)(void *code);
 };

@@ -1,6 +1,7 @@
 #include "model/handler_sql.h"
 
 #include "base/memory.h"
+#include "db/shape.h"
 #include "model/upsert_group.h"
 
 #include <assert.h>
@@ -70,6 +71,12 @@ void handler_sql_batch_begin(struct handler_sql *sql, bool may_write)
     sql->sent = sql->joinable = sql->call_first = sql->call_joinable = 0;
     sql->call_ran = sql->doomed = false;
     sql->tries = 0;
+}
+
+void handler_sql_print_name(const struct handler_sql *sql, const char *name,
+                            struct buffer *out)
+{
+    db_print_name(sql->db, name, out);
 }
 
 bool handler_sql_may_write(const struct handler_sql *sql)

@@ -21,6 +21,10 @@ struct handler_value {
     struct db_value value;
 };
 
+/** Appends a table's or column's name as the database takes it. */
+void handler_sql_print_name(const struct handler_sql *sql, const char *name,
+                            struct buffer *out);
+
 /** May the call write? Projections with state may only query. */
 bool handler_sql_may_write(const struct handler_sql *sql);
 

@@ -8,6 +8,7 @@ struct sql_projection {
     const struct declaration *declaration;
     struct handler handler;
     struct handler_sql *sql;
+    struct effects *effects;
     /* Handlers that run statements at once need a savepoint to be undone; it
      * is taken once one was seen to do so. */
     bool takes_savepoints;
@@ -30,6 +31,15 @@ static enum status sql_projection_begin(void *self, struct db *db,
     return STATUS_OK;
 }
 
+/* A message that stands by itself has no key to show. */
+static struct text own_key_of(const struct sql_projection *p,
+                              const struct unit *unit)
+{
+    return p->declaration->own_key || unit->message->key.data != NULL
+               ? unit->key
+               : TEXT_NONE;
+}
+
 static enum status call_handler(struct sql_projection *p,
                                 const struct unit *unit,
                                 struct failure *failure, struct diag *diag)
@@ -37,11 +47,12 @@ static enum status call_handler(struct sql_projection *p,
     const struct handler_call call = {
         .declaration = p->declaration,
         .message = unit->message,
-        .key = unit->key,
+        .key = own_key_of(p, unit),
         .partition = unit->partition,
         .attempt = unit->attempt,
         .replaying = p->replaying,
         .sql = p->sql,
+        .effects = p->effects,
     };
 
     return p->handler.ops->apply(p->handler.code, &call, failure, diag);
@@ -171,13 +182,15 @@ static const struct applier_ops sql_projection_ops = {
 };
 
 struct sql_projection *sql_projection_new(const struct declaration *declaration,
-                                          struct handler handler, struct db *db)
+                                          struct handler handler, struct db *db,
+                                          struct effects *effects)
 {
     struct sql_projection *p = mem_alloc(sizeof(*p));
 
     p->declaration = declaration;
     p->handler = handler;
     p->sql = handler_sql_new(db);
+    p->effects = effects;
     return p;
 }
 

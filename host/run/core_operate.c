@@ -79,12 +79,16 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
     const struct declaration *list = script_declarations(host->app.script,
                                                          &count);
     const char **names = lua_newuserdata(L, (count + 1) * sizeof(*names));
+    const char **types = lua_newuserdata(L, (count + 1) * sizeof(*types));
     const struct fingerprint **fingerprints = lua_newuserdata(
         L, (count + 1) * sizeof(struct fingerprint *));
 
     for (size_t i = 0; i < count; i++) {
         names[i] = list[i].name;
-        fingerprints[i] = &list[i].fingerprint;
+        types[i] = declaration_consumer_type(&list[i]);
+        fingerprints[i] = declaration_is_projection(&list[i])
+                              ? &list[i].fingerprint
+                              : NULL;
     }
     names[count] = NULL;
     return (struct operate_env){
@@ -92,6 +96,7 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
         .catalog = host->app.catalog,
         .clock = &host->app.clock,
         .declared = names,
+        .types = types,
         .fingerprints = fingerprints,
     };
 }

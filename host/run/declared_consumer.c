@@ -1,6 +1,7 @@
 #include "run/declared_consumer.h"
 
 #include "base/memory.h"
+#include "model/listener.h"
 #include "model/projection.h"
 #include "model/sql_projection.h"
 
@@ -25,13 +26,57 @@ struct consumer_env declared_consumer_env(const struct application *app)
     };
 }
 
+static struct applier make_applier(struct declared_consumer *declared,
+                                   struct application *app,
+                                   struct handler handler)
+{
+    const struct declaration *declaration = declared->declaration;
+    const struct settings *settings = app->settings;
+
+    switch (declaration->kind) {
+    case DECLARATION_PROJECTION:
+        declared->projection = projection_new(&(struct projection_options){
+            .declaration = declaration,
+            .handler = handler,
+            .names = &settings->names,
+            .catalog = app->catalog,
+            .ids = &app->ids,
+            .clock = &app->clock,
+            .db = app->db,
+        });
+        return projection_applier(declared->projection);
+    case DECLARATION_SQL_PROJECTION:
+    case DECLARATION_AGGREGATE: /* it is no consumer */
+        break;
+    case DECLARATION_LISTENER:
+        declared->listener = listener_new(&(struct listener_options){
+            .declaration = declaration,
+            .handler = handler,
+            .db = app->db,
+            .effects =
+                {
+                    .capture = app->capture,
+                    .ids = &app->ids,
+                    .clock = &app->clock,
+                    .payload_limit = settings->limit_payload,
+                    .notify = settings->notify,
+                },
+            .time_limit = settings->limit_time_us,
+        });
+        return listener_applier(declared->listener);
+    }
+    declared->sql_projection = sql_projection_new(declaration, handler, app->db,
+                                                  NULL);
+    return sql_projection_applier(declared->sql_projection);
+}
+
 void declared_consumer_init(struct declared_consumer *declared,
                             struct application *app,
                             const struct consumer_env *env,
                             const struct declaration *declaration)
 {
     const struct handler handler = script_handler(app->script);
-    const struct consumer_name name = {CONSUMER_TYPE_PROJECTION,
+    const struct consumer_name name = {declaration_consumer_type(declaration),
                                        declaration->name};
     const struct event_filter filter = {
         .types = declaration->stored,
@@ -42,34 +87,24 @@ void declared_consumer_init(struct declared_consumer *declared,
     struct applier applier;
 
     *declared = (struct declared_consumer){.declaration = declaration};
-    if (declaration->kind == DECLARATION_PROJECTION) {
-        declared->projection = projection_new(&(struct projection_options){
-            .declaration = declaration,
-            .handler = handler,
-            .names = &app->settings->names,
-            .catalog = app->catalog,
-            .ids = &app->ids,
-            .clock = &app->clock,
-            .db = app->db,
-        });
-        applier = projection_applier(declared->projection);
-    } else {
-        declared->sql_projection = sql_projection_new(declaration, handler,
-                                                      app->db);
-        applier = sql_projection_applier(declared->sql_projection);
-    }
+    applier = make_applier(declared, app, handler);
     consumer_init(&declared->consumer, env, &name,
                   topics_find(&app->topics, declaration->source), &filter,
                   declaration->own_key, &declaration->policy, &applier);
-    consumer_declare(&declared->consumer, &declaration->fingerprint,
-                     declaration->rebuild_on_change);
+    if (declaration_is_projection(declaration))
+        consumer_declare(&declared->consumer, &declaration->fingerprint,
+                         declaration->rebuild_on_change);
     declared->consumer.passes_gaps = declaration->passes_gaps;
+    declared->consumer.starts_now = declaration->starts_now;
+    declared->consumer.takes_keyless = declaration->kind ==
+                                       DECLARATION_LISTENER;
 }
 
 void declared_consumer_free(struct declared_consumer *declared)
 {
     consumer_free(&declared->consumer);
     projection_free(declared->projection);
+    listener_free(declared->listener);
     sql_projection_free(declared->sql_projection);
 }
 

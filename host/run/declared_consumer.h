@@ -9,14 +9,16 @@
 #include "consumer/consumer.h"
 #include "run/application.h"
 
+struct listener;
 struct projection;
 struct sql_projection;
 
 /** Freed with declared_consumer_free. */
 struct declared_consumer {
     const struct declaration *declaration;
-    struct projection *projection; /* one of the two */
+    struct projection *projection; /* one of the three */
     struct sql_projection *sql_projection;
+    struct listener *listener;
     struct consumer consumer;
 };
 

@@ -28,13 +28,13 @@ static enum status find_halting(struct application *app,
     enum status status = db_begin_read(app->db, diag);
 
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        const struct consumer_name name = {CONSUMER_TYPE_PROJECTION,
+        const struct consumer_name name = {declaration_consumer_type(&list[i]),
                                            list[i].name};
         struct fingerprint_change change;
         struct consumer_row row;
 
         status = registry_read(app->db, app->catalog, &name, &row, diag);
-        if (status != STATUS_OK ||
+        if (status != STATUS_OK || !declaration_is_projection(&list[i]) ||
             !declared_halts(&row, &list[i].fingerprint,
                             list[i].rebuild_on_change, &change))
             continue;

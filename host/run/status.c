@@ -153,7 +153,8 @@ enum status status_positions(struct application *app,
                              int64_t *positions, size_t count,
                              struct diag *diag)
 {
-    struct consumer_name name = {CONSUMER_TYPE_PROJECTION, declaration->name};
+    struct consumer_name name = {declaration_consumer_type(declaration),
+                                 declaration->name};
     struct source_positions taken = {declaration->source, positions, count};
     struct consumer_row row;
     struct db_value param;

@@ -40,12 +40,11 @@ const struct declaration *
 status_consumer_declaration(const struct status_request *request,
                             const struct status_consumer *consumer)
 {
-    if (strcmp(consumer->type, CONSUMER_TYPE_PROJECTION) != 0)
-        return NULL;
     for (size_t i = 0; i < request->ndeclarations; i++) {
         const struct declaration *declaration = &request->declarations[i];
 
-        if (strcmp(declaration->name, consumer->name) == 0)
+        if (strcmp(declaration->name, consumer->name) == 0 &&
+            strcmp(declaration_consumer_type(declaration), consumer->type) == 0)
             return declaration;
     }
     return NULL;
@@ -92,9 +91,9 @@ static void compare(const struct status_reading *reading,
     if (declaration == NULL)
         return;
     consumer->rebuild_on_change = declaration->rebuild_on_change;
-    consumer->rebuildable = declaration->kind != DECLARATION_SQL_PROJECTION ||
+    consumer->rebuildable = declaration->kind == DECLARATION_PROJECTION ||
                             declaration->resettable;
-    if (stored.data != NULL)
+    if (declaration_is_projection(declaration) && stored.data != NULL)
         consumer->change = fingerprint_compare(stored,
                                                &declaration->fingerprint);
 }
@@ -146,7 +145,9 @@ static void add_new_consumers(struct status_reading *reading)
             found = found ||
                     strcmp(reading->report->consumers[j].name, name) == 0;
         if (!found && wanted(reading, name))
-            add_consumer(reading, CONSUMER_TYPE_PROJECTION, name);
+            add_consumer(reading,
+                         declaration_consumer_type(&request->declarations[i]),
+                         name);
     }
 }
 

@@ -1,6 +1,8 @@
 #include "script/ctx.h"
 
 #include "base/clock.h"
+#include "model/effects.h"
+#include "script/ctx_effect.h"
 #include "script/ctx_internal.h"
 #include "script/ctx_sql.h"
 #include "script/int64.h"
@@ -26,15 +28,13 @@ static const char *const FIELDS[CTX_COUNT] = {
 
 /* Everything that may follow ctx, for suggestions. */
 static const char *const KNOWN[] = {
-    "key",     "partition", "attempt", "replaying", "delivery_id",
-    "dialect", "query",     "execute", "update",    "upsert",
-    "try",     "now",       "log",     NULL,
+    "key",   "partition", "attempt", "replaying", "delivery_id", "dialect",
+    "query", "execute",   "update",  "upsert",    "try",         "now",
+    "log",   "emit",      "read",    NULL,
 };
 
-/* What only listeners and sagas may do. */
-static const char *const EFFECTS[] = {
-    "read", "emit", "publish", "dispatch", NULL,
-};
+/* Effects that later versions bring. */
+static const char *const LATER[] = {"publish", "dispatch", NULL};
 
 /* Upvalues of ctx_index. */
 enum { UP_CODE = 1, UP_METHODS, UP_FIELDS };
@@ -74,22 +74,28 @@ static void push_field(struct handler_code *code, lua_State *L,
     case CTX_DIALECT:
         lua_pushstring(L, code->set->dialect);
         return;
-    default: /* delivery_id: listeners only */
+    case CTX_DELIVERY_ID:
+        ctx_effect_push_delivery_id(code, L);
+        return;
+    default:
         lua_pushnil(L);
     }
 }
 
 static int unknown_field(lua_State *L)
 {
+    const struct handler_code *code = lua_touserdata(L,
+                                                     lua_upvalueindex(UP_CODE));
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
     const char *near;
 
-    for (size_t i = 0; EFFECTS[i] != NULL; i++)
-        if (strcmp(EFFECTS[i], key) == 0)
-            return luaL_error(L,
-                              "ctx:%s is not there in a projection: only "
-                              "listeners and sagas may cause effects",
-                              key);
+    for (size_t i = 0; LATER[i] != NULL; i++)
+        if (strcmp(LATER[i], key) == 0)
+            return luaL_error(L, "ctx:%s is not %s", key,
+                              code->call != NULL && code->call->effects != NULL
+                                  ? "available in this version"
+                                  : "there in a projection: only listeners "
+                                    "and sagas may cause effects");
     near = text_nearest(key, KNOWN);
     if (near != NULL)
         return luaL_error(L, "ctx has no \"%s\"; did you mean \"%s\"?", key,
@@ -120,13 +126,16 @@ static int ctx_newindex(lua_State *L)
     return luaL_error(L, "ctx cannot be changed; keep values in the state");
 }
 
-/* ctx:now() -> RFC 3339: projections live in the time of their events */
+/* ctx:now() -> RFC 3339: projections live in the time of their events, and what
+ * causes effects in its own */
 static int ctx_now(lua_State *L)
 {
     const struct handler_code *code = ctx_check(L, "now");
     char time[CLOCK_TEXT_SIZE];
 
-    clock_format(code->call->message->occurred_at, time);
+    clock_format(code->call->effects != NULL ? effects_now(code->call->effects)
+                                             : code->call->message->occurred_at,
+                 time);
     lua_pushstring(L, time);
     return 1;
 }
@@ -264,6 +273,8 @@ static const luaL_Reg METHODS[] = {
     {"upsert", ctx_sql_upsert},
     {"try", ctx_sql_try},
     {"now", ctx_now},
+    {"emit", ctx_effect_emit},
+    {"read", ctx_effect_read},
     {NULL, NULL},
 };
 

@@ -212,7 +212,7 @@ static enum declaration_kind kind_of(const struct declare_build *b)
 {
     static const enum declaration_kind kinds[] = {
         DECLARATION_PROJECTION, DECLARATION_SQL_PROJECTION,
-        DECLARATION_AGGREGATE};
+        DECLARATION_LISTENER, DECLARATION_AGGREGATE};
     struct text word = declare_text(b, "kind");
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -276,13 +276,15 @@ static void take_declaration(struct declare_build *b, size_t index)
     b->code->reset = declare_function(b, "reset");
     d->own_key = b->code->key != LUA_NOREF;
     d->resettable = b->code->reset != LUA_NOREF;
+    d->starts_now = declare_boolean(b, b->at, "starts_now");
     take_policy(b);
     take_fields(b);
     if (d->kind == DECLARATION_PROJECTION)
         take_query_table(b);
-    else
+    else if (d->kind == DECLARATION_SQL_PROJECTION)
         take_tables(b);
-    take_fingerprint(b);
+    if (declaration_is_projection(d))
+        take_fingerprint(b);
 }
 
 /* A database may not tell upper from lower case in a table's name. */

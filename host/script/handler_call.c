@@ -4,6 +4,7 @@
 #include "script/aggregate_call.h"
 #include "script/ctx.h"
 #include "script/event.h"
+#include "script/event_check.h"
 #include "script/handler_keys.h"
 #include "script/handler_parts.h"
 #include "script/handler_run.h"
@@ -170,6 +171,7 @@ static int enter_apply_state(lua_State *L)
 
 static int apply_part(lua_State *L, struct handler_job *job)
 {
+    job->code->part = job->part;
     push_handler(L, job);
     handler_parts_push_event(L, job);
     ctx_push(job->code, L);
@@ -391,7 +393,26 @@ static void handler_batch_end(void *self)
         return;
 }
 
+/* Outside of a call: a payload's fields are checked in Lua. */
+static enum status check_events(void *self, struct append_event *events,
+                                size_t count, struct failure *failure)
+{
+    struct handler_code *code = self;
+    const struct event_types *types = &code->set->event_types;
+    struct diag diag;
+
+    for (size_t i = 0; types->count > 0 && i < count; i++) {
+        if (event_check(code->state, types, &events[i], &diag) == STATUS_OK)
+            continue;
+        failure_set(failure, false, "emit", "ctx:emit of %.*s: %s",
+                    TEXT_ARGS(events[i].type), diag.message);
+        return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
 const struct handler_ops handler_call_ops = {
+    .check_events = check_events,
     .keys = handler_keys_tell,
     .state_initial = handler_state_initial,
     .state_decode = handler_state_decode,

@@ -47,6 +47,7 @@ struct handler_code {
     /* the call that runs; NULL in between */
     const struct handler_call *call;
     const void *event;   /* address of its event and of its ctx: what a */
+    int part;            /* of its message, from 1; 0: it is whole */
     const void *context; /* script kept of another call differs */
     bool decode_failed;  /* its payload or metadata could not be read */
     /* its message is of an older revision of this type, and no step splits

@@ -319,6 +319,7 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
     code->call = job->call;
     code->event = code->context = NULL;
     code->decode_failed = false;
+    code->part = 0;
     code->sql_where[0] = '\0';
     script_state_seed(code->state, seed_of(job->call->message));
     lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);

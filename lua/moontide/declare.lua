@@ -1,9 +1,10 @@
---- Declarations: what projection and sql_projection make of the tables that
+--- Declarations: what projection, sql_projection and listener make of the tables that
 -- scripts give them, checked. A declaration is a table with the fields
 --   kind name file line source revision on_change passes_gaps single_owner aggregates (list or nil)
 --   types (sorted) handlers (type -> function) key initial reset (functions or
 --   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
 --   retry (times in microseconds, or nil) on_error (word, function or nil)
+--   starts_now (listener)
 --   returned_by (file)
 -- It knows where it was made; the loader asks `collect` and `finish` which
 -- ones a file returned.
@@ -60,15 +61,13 @@ local function place_of_table(spec)
 end
 
 -- What each kind of consumer takes; the keys of later versions are refused.
-local COMMON = {
-  "source", "aggregates", "revision", "key", "on", "on_change", "on_missing_history", "retry", "on_error",
-  "distribution",
-}
+local COMMON = { "source", "aggregates", "key", "on", "on_missing_history", "retry", "on_error", "distribution" }
 local KEYS = {
-  projection = { "fields", "initial", "table" },
-  sql_projection = { "tables", "reset" },
+  projection = { "revision", "on_change", "fields", "initial", "table" },
+  sql_projection = { "revision", "on_change", "tables", "reset" },
+  listener = { "start" },
 }
-local LATER = { "changes", "topic" }
+local LATER = { "changes", "topic", "delivery", "ordered", "renamed_from" }
 
 local function check_keys(d, spec)
   local words = {}
@@ -196,6 +195,15 @@ local function check_on_change(d, on_change)
   return on_change
 end
 
+local function check_start(d, start)
+  if start == nil then
+    fail(d, 'start is missing: "now" (only what comes from now on) or "beginning" (all that the topic holds)')
+  elseif start ~= "now" and start ~= "beginning" then
+    fail(d, 'start is %s; it is "now" or "beginning"', describe(start))
+  end
+  return start == "now"
+end
+
 local RESERVED = {
   read_model_id = "every query table has a column of that name already",
   message_id = "every query table has a column of that name already",
@@ -300,6 +308,9 @@ local function build_consumer(d, spec)
         describe(spec.table), IDENTIFIER_MAX)
     end
     d.table = spec.table
+  elseif d.kind == "listener" then
+    d.fields = {}
+    d.starts_now = check_start(d, spec.start)
   else
     d.fields = {}
     d.reset = take.a_function(d, spec, "reset")
@@ -314,6 +325,7 @@ end
 local KINDS = {
   projection = { build = build_consumer, names = "projection" },
   sql_projection = { build = build_consumer, names = "projection" },
+  listener = { build = build_consumer, names = "projection" },
   event_type = { build = require "moontide.declare_event_type", names = "event type" },
   aggregate = { build = require "moontide.declare_aggregate", names = "aggregate" },
 }
@@ -448,7 +460,8 @@ function declare.finish()
     local key = group .. "\0" .. d.name
     local other = names[key]
     if other then
-      fail(d, "is declared at %s:%d already; every %s has a name of its own", other.file, other.line, group)
+      fail(d, "is declared at %s:%d already; every %s has a name of its own", other.file, other.line,
+        other.kind == "listener" and "consumer" or group)
     end
     names[key] = d
   end

@@ -165,9 +165,9 @@ static void every_wrong_member_is_named(void **state)
                    "projection \"p\": unknown key inital; did you mean "
                    "\"initial\"?");
     expect_refused(ON ", 7", "projection \"p\": unknown key [1]; known are "
-                             "source, aggregates, revision, key, on, "
-                             "on_change, on_missing_history, retry, on_error, "
-                             "distribution, fields, "
+                             "source, aggregates, key, on, "
+                             "on_missing_history, retry, on_error, "
+                             "distribution, revision, on_change, fields, "
                              "initial, table");
     expect_refused(ON ", on_change = 'rebuilt'",
                    "projection \"p\": on_change is \"rebuilt\"; it is "

@@ -1,0 +1,47 @@
+/*
+ * Effects -- what the handlers of listeners cause besides SQL: captured events,
+ * kept until the batch ends and written together in the processing transaction,
+ * with an undo for the call that failed. The script layer calls the first
+ * group, model/listener.c the second.
+ */
+#ifndef HOST_MODEL_EFFECTS_H
+#define HOST_MODEL_EFFECTS_H
+
+#include "base/clock.h"
+#include "topic/capture.h"
+
+struct effects; /* model/effects.c */
+
+struct effects_options {
+    struct capture *capture;
+    struct uuid_source *ids;
+    const struct clock *clock;
+    int64_t payload_limit; /* bytes, limits.payload */
+    bool notify;           /* see struct append_options */
+};
+
+/** Keeps a copy of an event of the running call. INVALID: a field breaks its
+ * rule (topic/capture.h). */
+enum status effects_emit(struct effects *effects,
+                         const struct append_event *event,
+                         struct diag *diag) MUST_CHECK;
+
+/** The host's clock, microseconds. */
+int64_t effects_now(const struct effects *effects);
+
+/** All is borrowed and must outlive the effects. */
+struct effects *effects_new(const struct effects_options *options);
+void effects_free(struct effects *effects); /* NULL is allowed */
+void effects_batch_begin(struct effects *effects);
+/** Starts a call; what it causes can be undone until the next one. */
+void effects_call_begin(struct effects *effects);
+void effects_call_undo(struct effects *effects);
+/** What the call has emitted, to be checked and completed. */
+struct append_event *effects_call_events(struct effects *effects,
+                                         size_t *count);
+size_t effects_count(const struct effects *effects);
+/** Writes everything, as capture_append. */
+enum status effects_send(struct effects *effects, struct db *db,
+                         struct diag *diag) MUST_CHECK;
+
+#endif

@@ -1,0 +1,348 @@
+#include "script/ctx_effect.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "consumer/registry.h"
+#include "model/effects.h"
+#include "model/handler_sql.h"
+#include "script/ctx_internal.h"
+#include "script/json_codec.h"
+#include "script/limits.h"
+#include "script/lua_call.h"
+
+#include <stdio.h>
+
+static struct effects *check_effects(struct handler_code *code, lua_State *L,
+                                     const char *method)
+{
+    if (code->call->effects == NULL)
+        luaL_error(L,
+                   "ctx:%s is not there in a projection: only listeners and "
+                   "sagas may cause effects",
+                   method);
+    return code->call->effects;
+}
+
+/* --- emit ---------------------------------------------------------------- */
+
+/* The options of emit that are text. */
+static struct text option(lua_State *L, const char *name)
+{
+    struct text text = TEXT_NONE;
+
+    lua_getfield(L, 4, name);
+    if (lua_type(L, -1) == LUA_TSTRING)
+        text.data = lua_tolstring(L, -1, &text.len);
+    else if (!lua_isnil(L, -1))
+        luaL_error(L, "ctx:emit: %s must be text, not a %s", name,
+                   luaL_typename(L, -1));
+    return text; /* the string stays on the stack */
+}
+
+static void check_options(lua_State *L)
+{
+    static const char *const names[] = {"key",      "id",          "metadata",
+                                        "revision", "occurred_at", NULL};
+
+    if (lua_isnil(L, 4)) {
+        lua_newtable(L);
+        lua_replace(L, 4);
+    }
+    luaL_argcheck(L, lua_istable(L, 4), 3, "a table of options expected");
+    lua_pushnil(L);
+    while (lua_next(L, 4) != 0) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2)
+                                                          : "?";
+        const char *near;
+        bool known = false;
+
+        for (size_t i = 0; names[i] != NULL; i++)
+            known |= strcmp(names[i], name) == 0;
+        near = known ? NULL : text_nearest(name, names);
+        if (!known)
+            luaL_error(L, "ctx:emit: unknown option \"%s\"%s%s%s", name,
+                       near != NULL ? "; did you mean \"" : "",
+                       near != NULL ? near : "", near != NULL ? "\"?" : "");
+        lua_pop(L, 1);
+    }
+}
+
+/* Pushes the correlation id of the message: what its metadata says, or the id
+ * of the message that began it all, which is this one then. */
+static void push_correlation(struct handler_code *code, lua_State *L,
+                             const char *own_id)
+{
+    struct text metadata = code->call->message->metadata;
+    struct buffer *scratch = &code->scratch;
+    struct json_members members;
+    struct json_value root, value;
+    struct text key;
+
+    lua_pushstring(L, own_id);
+    if (metadata.data == NULL || json_check(metadata, NULL, NULL) != STATUS_OK)
+        return;
+    root = json_first(metadata);
+    if (root.kind != JSON_OBJECT)
+        return;
+    members = json_members_of(root);
+    buffer_clear(scratch);
+    while (json_members_next(&members, scratch, &key, &value)) {
+        if (value.kind != JSON_STRING ||
+            !text_equal(key, TEXT_LITERAL("correlation_id")))
+            continue;
+        buffer_clear(scratch);
+        json_decode_string(value, scratch);
+        lua_pop(L, 1);
+        lua_pushlstring(L, scratch->data, scratch->len);
+        return;
+    }
+}
+
+/* Sets a member that the script has not given. */
+static void complete(lua_State *L, int metadata, const char *name)
+{
+    lua_getfield(L, metadata, name);
+    if (lua_isnil(L, -1)) {
+        lua_pushvalue(L, -2);
+        lua_setfield(L, metadata, name);
+    }
+    lua_pop(L, 2);
+}
+
+/* Pushes the metadata: a copy of what was given, and where the event comes
+ * from. */
+static void push_metadata(struct handler_code *code, lua_State *L)
+{
+    char id[UUID_TEXT_LEN + 1];
+    int given, copy;
+
+    uuid_format(&code->call->message->id, id);
+    lua_getfield(L, 4, "metadata");
+    given = lua_gettop(L);
+    if (!lua_isnil(L, given) && !lua_istable(L, given))
+        luaL_error(L, "ctx:emit: metadata must be a table, not a %s",
+                   luaL_typename(L, given));
+    lua_newtable(L);
+    copy = lua_gettop(L);
+    for (lua_pushnil(L); lua_istable(L, given) && lua_next(L, given) != 0;) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, copy);
+    }
+    lua_settop(L, copy);
+    push_correlation(code, L, id);
+    complete(L, copy, "correlation_id");
+    lua_pushstring(L, id);
+    complete(L, copy, "causation_id");
+}
+
+/* The JSON of the value at the index, as a string on the stack: what raises
+ * from here on leaves nothing behind. */
+static struct text encode(struct handler_code *code, lua_State *L, int index,
+                          const char *root)
+{
+    struct buffer *out = &code->scratch;
+    struct diag diag;
+    struct text text;
+
+    buffer_clear(out);
+    if (json_codec_encode(L, index, root, out, &diag) != STATUS_OK)
+        luaL_error(L, "ctx:emit: %s", diag.message);
+    lua_pushlstring(L, out->data, out->len);
+    text.data = lua_tolstring(L, -1, &text.len);
+    return text;
+}
+
+static void take_id(lua_State *L, struct append_event *event)
+{
+    struct text id = option(L, "id");
+
+    event->has_id = id.data != NULL;
+    if (event->has_id && !uuid_parse(id, &event->id))
+        luaL_error(L, "ctx:emit: id is not a UUID: \"%s\"", id.data);
+}
+
+static void take_time(lua_State *L, struct append_event *event)
+{
+    struct text time = option(L, "occurred_at");
+    struct diag diag;
+
+    event->has_occurred_at = time.data != NULL;
+    if (event->has_occurred_at &&
+        clock_parse(time, &event->occurred_at, &diag) != STATUS_OK)
+        luaL_error(L, "ctx:emit: occurred_at: %s", diag.message);
+}
+
+static void take_revision(lua_State *L, struct append_event *event)
+{
+    lua_Number number;
+
+    lua_getfield(L, 4, "revision");
+    event->has_revision = !lua_isnil(L, -1);
+    if (!event->has_revision)
+        return;
+    number = lua_tonumber(L, -1);
+    if (lua_type(L, -1) != LUA_TNUMBER || number < 0 || number > INT32_MAX ||
+        number != (lua_Number)(int)number)
+        luaL_error(L, "ctx:emit: revision must be a whole number from 0");
+    event->revision = (int)number;
+}
+
+/* ctx:emit(type, payload[, options]) */
+int ctx_effect_emit(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "emit");
+    struct effects *effects = check_effects(code, L, "emit");
+    struct append_event event = {.expect = APPEND_ANY};
+    struct diag diag;
+
+    if (lua_type(L, 2) != LUA_TSTRING)
+        return luaL_error(L, "ctx:emit takes the event's type first, not a %s",
+                          luaL_typename(L, 2));
+    lua_settop(L, 4);
+    luaL_checkstack(L, 24, NULL);
+    check_options(L);
+    if (lua_isnil(L, 3)) {
+        lua_newtable(L);
+        lua_replace(L, 3);
+    }
+    event.type.data = lua_tolstring(L, 2, &event.type.len);
+    event.key = option(L, "key");
+    take_id(L, &event);
+    take_time(L, &event);
+    take_revision(L, &event);
+    event.payload = encode(code, L, 3, "payload");
+    push_metadata(code, L);
+    event.metadata = encode(code, L, lua_gettop(L), "metadata");
+    if (effects_emit(effects, &event, &diag) != STATUS_OK)
+        return luaL_error(L, "ctx:emit: %s", diag.message);
+    return 0;
+}
+
+/* --- read ---------------------------------------------------------------- */
+
+static const struct declaration *
+find_projection(const struct handler_code *code, lua_State *L, const char *name)
+{
+    for (size_t i = 0; i < code->set->count; i++) {
+        const struct declaration *d = &code->set->items[i];
+
+        if (strcmp(d->name, name) != 0)
+            continue;
+        if (d->kind != DECLARATION_PROJECTION)
+            luaL_error(L,
+                       "ctx:read: '%s' is a %s, which keeps no read models; "
+                       "use ctx:query",
+                       name, declaration_kind_word(d->kind));
+        return d;
+    }
+    luaL_error(L, "ctx:read: no projection is called '%s'", name);
+    return NULL;
+}
+
+/* The state in the first column of the open result, or nil. */
+static void push_state(struct handler_code *code, lua_State *L,
+                       struct diag *diag)
+{
+    bool more = false;
+
+    if (db_next(code->rows, &more, diag) != STATUS_OK)
+        lua_call_raise_host(L, diag);
+    if (!more) {
+        lua_pushnil(L);
+        return;
+    }
+    if (json_codec_decode(L, db_get_text(code->rows, 0), "state", diag) !=
+        STATUS_OK)
+        luaL_error(L, "ctx:read: %s", diag->message);
+}
+
+/* ctx:read(projection, key) -> state or nil: as it is committed, or as this
+ * transaction has it */
+int ctx_effect_read(lua_State *L)
+{
+    struct handler_code *code = ctx_check(L, "read");
+    const char *name = luaL_checkstring(L, 2);
+    const struct declaration *d;
+    const struct sql_text *statement;
+    struct db_value key;
+    struct text sql, text;
+    struct diag diag;
+
+    check_effects(code, L, "read");
+    text.data = luaL_checklstring(L, 3, &text.len);
+    d = find_projection(code, L, name);
+    buffer_clear(&code->scratch);
+    buffer_append_string(&code->scratch, "SELECT state FROM ");
+    handler_sql_print_name(code->call->sql, d->table, &code->scratch);
+    buffer_append_string(&code->scratch, " WHERE read_model_id = ?");
+    lua_pushlstring(L, code->scratch.data, code->scratch.len);
+    sql.data = lua_tolstring(L, -1, &sql.len);
+    if (sql_text_find(&code->texts, sql, code->set->dialect, &statement,
+                      &diag) != STATUS_OK)
+        return luaL_error(L, "ctx:read: %s", diag.message);
+    key = db_text_value(text);
+    limits_check(L);
+    handler_sql_deadline(code->call->sql, limits_of(L)->deadline);
+    if (handler_sql_query(code->call->sql, &statement->sql, &key, 1,
+                          &code->rows, &diag) != STATUS_OK) {
+        limits_spent(L);
+        return lua_call_raise_host(L, &diag);
+    }
+    push_state(code, L, &diag);
+    limits_spent(L);
+    handler_code_close_rows(code);
+    return 1;
+}
+
+/* --- delivery id --------------------------------------------------------- */
+
+/* Spreads the bits of a hash over all of it. */
+static uint64_t spread(uint64_t h)
+{
+    h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return h ^ h >> 32;
+}
+
+/* A version 8 UUID of the names, whose lengths come first so that no two run
+ * into each other. */
+static struct uuid id_of(struct buffer *name)
+{
+    struct uuid id;
+
+    for (int half = 0; half < 2; half++) {
+        uint64_t bits;
+
+        buffer_append_char(name, (char)('0' + half));
+        bits = spread(hash_fnv1a64(buffer_text(name)));
+        for (int i = 0; i < 8; i++)
+            id.bytes[8 * half + i] = (uint8_t)(bits >> 8 * (7 - i));
+    }
+    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x80);
+    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
+    return id;
+}
+
+void ctx_effect_push_delivery_id(struct handler_code *code, lua_State *L)
+{
+    const struct handler_call *call = code->call;
+    const struct declaration *d = call->declaration;
+    struct buffer *name = &code->scratch;
+    char text[UUID_TEXT_LEN + 1];
+    struct uuid id;
+
+    if (call->effects == NULL) {
+        lua_pushnil(L);
+        return;
+    }
+    uuid_format(&call->message->id, text);
+    buffer_clear(name);
+    buffer_printf(name, "%s %zu %s %d %s ", CONSUMER_TYPE_LISTENER,
+                  strlen(d->name), d->name, code->part, text);
+    if (d->own_key)
+        buffer_append_text(name, call->key);
+    id = id_of(name);
+    uuid_format(&id, text);
+    lua_pushlstring(L, text, UUID_TEXT_LEN);
+}

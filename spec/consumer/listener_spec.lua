@@ -1,0 +1,272 @@
+-- Listeners of log topics: consumers that cause effects, once per message, in
+-- the transaction that records that the message is done.
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+local moontide = require "moontide"
+
+local RELAY = [[
+  return moontide.listener "relay" { start = "beginning", %s
+    on = { ["spec.Put"] = function(event, ctx)
+      for n = 1, event.payload.copies or 1 do
+        ctx:emit("spec.Seen", { at = event.position, n = n }, { key = event.key })
+      end
+      if event.payload.fails then error "refused" end
+    end } }]]
+
+dialect.each(function(database)
+  describe("a listener", function()
+    local rig
+
+    local function start(handlers, settings)
+      settings = settings or {}
+      settings.database, settings.handlers = database, handlers
+      rig = kit.new(settings)
+    end
+
+    after_each(function() rig:close() end)
+
+    local function emitted()
+      local list = {}
+      for i, event in ipairs(rig.host:emitted "spec.Seen") do
+        list[i] = ("%d:%d %s"):format(event.payload.at, event.payload.n, event.key)
+      end
+      return list
+    end
+
+    it("emits in the order of the messages, many together", function()
+      start(RELAY:format "")
+      rig:append_all { { "A", "spec.Put", { copies = 2 } }, { "B", "spec.Put", {} }, { "A", "spec.Put", {} } }
+      rig:run()
+      assert.same({ "1:1 A", "1:2 A", "2:1 B", "3:1 A" }, emitted())
+    end)
+
+    it("does so once, also when an answer is lost or the host starts anew", function()
+      start(RELAY:format "")
+      rig:append("A", "spec.Put", {})
+      rig:redeliver()
+      rig:append("A", "spec.Put", {})
+      rig:restart()
+      rig:run()
+      assert.same({ "1:1 A", "2:1 A" }, emitted())
+    end)
+
+    it("leaves nothing of a message that fails, and the others' effects stay", function()
+      start(RELAY:format "retry = { attempts = 1 }, on_error = 'dead_letter',")
+      rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", { copies = 3, fails = true } },
+        { "C", "spec.Put", {} } }
+      rig:run()
+      assert.same({ "1:1 A", "3:1 C" }, emitted())
+      assert.equal("B", rig.host:dead_letters({ consumer = "relay" })[1].key)
+    end)
+
+    it("carries on where the message came from: correlation and causation", function()
+      start [[
+        return moontide.listener "relay" { start = "beginning",
+          on = { ["spec.Put"] = function(event, ctx)
+            ctx:emit("spec.Seen", {}, { key = "a" })
+            ctx:emit("spec.Seen", {}, { key = "b", metadata = { causation_id = "mine", extra = { 1 } } })
+          end } }]]
+      local first = rig:append("A", "spec.Put", {}).id
+      local second = rig:append("A", "spec.Put", {}, { metadata = { correlation_id = "C-1" } }).id
+      rig:run()
+      local metadata = {}
+      for i, event in ipairs(rig.host:emitted()) do metadata[i] = event.metadata end
+      assert.same({
+        { correlation_id = first, causation_id = first },
+        { correlation_id = first, causation_id = "mine", extra = { 1 } },
+        { correlation_id = "C-1", causation_id = second },
+        { correlation_id = "C-1", causation_id = "mine", extra = { 1 } },
+      }, metadata)
+    end)
+
+    it("that starts now gets nothing of what was there, and all that comes", function()
+      start [[return moontide.projection "other" { on = { ["spec.Put"] = function() end } }]]
+      rig:append("A", "spec.Put", {})
+      rig:append("A", "spec.Put", {})
+      rig:script(((RELAY:format ""):gsub('"beginning"', '"now"')))
+      rig:reopen()
+      rig:run()
+      assert.same({}, emitted())
+      rig:append("A", "spec.Put", {})
+      rig:reopen() -- what came while no host ran is not history
+      rig:run()
+      assert.same({ "3:1 A" }, emitted())
+    end)
+
+    it("that starts now on an empty topic misses nothing while no host runs", function()
+      start(((RELAY:format ""):gsub('"beginning"', '"now"')))
+      rig.host:close()
+      rig.host = nil
+      rig.app:append { { aggregate_id = "A", type = "spec.Put", aggregate_type = kit.aggregate } }
+      rig:open()
+      rig:run()
+      assert.same({ "1:1 A" }, emitted())
+    end)
+
+    it("reads the capture topic, also what has no key, each by itself", function()
+      start(RELAY:format 'source = "event-capture", retry = { attempts = 1 }, on_error = "dead_letter_key",')
+      rig.host:emit("spec.Put", { fails = true })
+      rig.host:emit("spec.Put", {})
+      rig.host:emit("spec.Put", {}, { key = "K" })
+      rig:run()
+      local list = {}
+      for i, event in ipairs(rig.host:emitted "spec.Seen") do list[i] = event.payload.at end
+      assert.same({ 2, 3 }, list) -- what stands by itself holds nobody up
+    end)
+
+    it("sees what it wrote in SQL commit with what it emitted, or neither", function()
+      start([[
+        return moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "skip",
+          on = { ["spec.Put"] = function(event, ctx)
+            ctx:emit("spec.Seen", { at = event.position, n = 1 }, { key = event.key })
+            ctx:upsert("notes", { name = event.key }, { number = moontide.add(event.payload.by or 1) })
+            if event.payload.sql then ctx:execute("INSERT INTO notes (name, number) VALUES ('taken', 1)") end
+          end } }]])
+      rig.app.db:execute(rig.app.db:ddl "CREATE TABLE notes (name TEXT NOT NULL PRIMARY KEY, number INTEGER NOT NULL)")
+      rig.app.db:execute "INSERT INTO notes (name, number) VALUES ('taken', 0)"
+      rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", { sql = true } }, { "A", "spec.Put", {} } }
+      rig:run()
+      assert.same({ "1:1 A", "3:1 A" }, emitted())
+      assert.same({ { name = "A", number = 2 }, { name = "taken", number = 0 } },
+        rig:query "SELECT name, number FROM notes ORDER BY name")
+    end)
+
+    it("gives each delivery an id that stays over retries and is nobody else's", function()
+      start([[
+        local function note(event, ctx)
+          ctx:emit("spec.Seen", { id = ctx.delivery_id, attempt = ctx.attempt })
+        end
+        return {
+          moontide.listener "one" { start = "beginning", retry = { attempts = 3, delay = "1s" },
+            on = { ["spec.Put"] = function(event, ctx)
+              if ctx.attempt < 2 then
+                ctx:try(function() ctx:query("SELECT 1 FROM CONSUMERS") end)
+                error("id " .. ctx.delivery_id)
+              end
+              note(event, ctx)
+            end } },
+          moontide.listener "two" { start = "beginning", on = { ["spec.Put"] = note } },
+          moontide.projection "none" { on = { ["spec.Put"] = function(state, event, ctx)
+            state.id = ctx.delivery_id == nil and "none" or "some"
+          end } },
+        }]])
+      rig:append("A", "spec.Put", {})
+      rig:append("B", "spec.Put", {})
+      rig:run()
+      local failed = {}
+      for _, letter in ipairs(rig.host:undelivered "one") do failed[letter.reason:match "id (%S+)"] = true end
+      for _ = 1, 3 do
+        rig.host:advance "1m"
+        rig:run()
+      end
+      local ids, count = {}, 0
+      for _, event in ipairs(rig.host:emitted()) do
+        assert.is_nil(ids[event.payload.id])
+        ids[event.payload.id] = event.payload.attempt
+        count = count + 1
+      end
+      assert.equal(4, count)
+      local kept = 0
+      for id in pairs(failed) do
+        assert.equal(2, ids[id])
+        kept = kept + 1
+      end
+      assert.equal(2, kept)
+      assert.equal("none", rig.host:read("none", "A").id)
+    end)
+
+    it("reads the read models of a projection, and nothing else", function()
+      start([[
+        return {
+          moontide.projection "sums" { on = { ["spec.Put"] = function(state, event)
+            state.sum = (state.sum or 0) + event.payload.by
+          end } },
+          moontide.listener "relay" { source = "event-capture", start = "beginning", retry = { attempts = 1 },
+            on_error = "dead_letter",
+            on = { ["spec.Ask"] = function(event, ctx)
+              local model = ctx:read(event.payload.of, event.key)
+              ctx:emit("spec.Told", { sum = model and model.sum or moontide.null })
+            end } },
+        }]])
+      rig:append("A", "spec.Put", { by = 2 })
+      rig:append("A", "spec.Put", { by = 3 })
+      rig:run()
+      rig.host:emit("spec.Ask", { of = "sums" }, { key = "A" })
+      rig.host:emit("spec.Ask", { of = "sums" }, { key = "B" })
+      rig.host:emit("spec.Ask", { of = "relay" }, { key = "C" })
+      rig:run()
+      local told = {}
+      for i, event in ipairs(rig.host:emitted "spec.Told") do told[i] = event.payload.sum end
+      assert.same({ 5, moontide.null }, told)
+      assert.matches("keeps no read models", rig.host:undelivered("relay")[1].reason)
+    end)
+
+    it("is refused what an event may not be, at the line of the script", function()
+      start([[
+        return moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "dead_letter",
+          on = { ["spec.Put"] = function(event, ctx)
+            ctx:emit("spec.Seen", event.payload.payload, event.payload.options)
+          end } }]])
+      local long = ("é"):rep(256)
+      rig:append_all {
+        { "A", "spec.Put", { options = { key = long } } }, { "B", "spec.Put", { options = { keys = "a" } } },
+        { "C", "spec.Put", { options = { id = "x" } } }, { "D", "spec.Put", { options = { metadata = "m" } } },
+        { "E", "spec.Put", {} },
+      }
+      rig:run()
+      local reasons = {}
+      for _, row in ipairs(rig.host:undelivered "relay") do reasons[row.key] = row.reason end
+      assert.matches("handlers/spec.lua:5: ctx:emit: key has 256 characters", reasons.A, 1, true)
+      assert.matches('unknown option "keys"; did you mean "key"?', reasons.B, 1, true)
+      assert.matches("id is not a UUID", reasons.C, 1, true)
+      assert.matches("metadata must be a table", reasons.D, 1, true)
+      assert.is_nil(reasons.E)
+      assert.equal(1, #rig.host:emitted())
+    end)
+
+    it("that gives an id twice for other content fails at the second", function()
+      start([[
+        return moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "dead_letter",
+          on = { ["spec.Put"] = function(event, ctx)
+            ctx:emit("spec.Seen", { by = event.payload.by }, { id = "0190f3a2-0000-7000-8000-000000000001" })
+          end } }]])
+      rig:append_all { { "A", "spec.Put", { by = 1 } }, { "B", "spec.Put", { by = 2 } } }
+      rig:run()
+      assert.equal(1, #rig.host:emitted())
+      local rows = rig.host:undelivered "relay"
+      assert.equal(1, #rows)
+      assert.equal("B", rows[1].key)
+      assert.matches("with another", rows[1].reason)
+    end)
+
+    it("is paused, resumed and shown like any consumer, and never rebuilt", function()
+      start(RELAY:format "")
+      rig.host:pause "relay"
+      rig:append("A", "spec.Put", {})
+      rig:run()
+      assert.same({}, emitted())
+      assert.equal("PAUSED", rig:state "relay")
+      rig.host:resume "relay"
+      rig:run()
+      assert.same({ "1:1 A" }, emitted())
+      assert.error_matches(function() rig.host:rebuild "relay" end, "is never rebuilt")
+      assert.same({ { consumer_type = "listener", declaration_fingerprint = nil } },
+        rig:query "SELECT consumer_type, declaration_fingerprint FROM CONSUMERS")
+      local shown = rig.app:json("status").consumers[1]
+      assert.equal("listener", shown.type)
+      assert.equal("RUNNING", shown.state)
+      assert.equal(0, shown.lag.messages)
+      assert.is_true(shown.declared)
+    end)
+
+    it("causes nothing by what a projection does", function()
+      start [[
+        return moontide.projection "p" { retry = { attempts = 1 }, on_error = "dead_letter",
+          on = { ["spec.Put"] = function(state, event, ctx) ctx:emit("spec.Seen", {}) end } }]]
+      rig:append("A", "spec.Put", {})
+      rig:run()
+      assert.matches("only listeners and sagas may cause effects", rig.host:undelivered("p")[1].reason)
+      assert.same({}, rig.host:emitted())
+    end)
+  end)
+end)
