@@ -268,8 +268,9 @@ static void take_options(lua_State *L, struct handler_job *job, int event,
     out->has_occurred_at = at.data != NULL;
     if (out->has_occurred_at &&
         clock_parse(at, &out->occurred_at, &diag) != STATUS_OK)
-        bad_decision(L, job, "gives an event whose occurred_at is no RFC 3339 "
-                             "time");
+        bad_decision(L, job,
+                     "gives an event whose occurred_at is no RFC 3339 "
+                     "time");
 }
 
 /* The event at the top of the stack, which stays. */
@@ -301,12 +302,13 @@ static void take_event(lua_State *L, struct handler_job *job,
         take_options(L, job, event, out);
     if (!job->failed)
         out->metadata = take_metadata(L, job, event);
-    if (!job->failed && event_check(job->code->state,
-                                    &job->code->set->event_types, out, &diag) !=
-                            STATUS_OK)
+    if (!job->failed &&
+        event_check(job->code->state, &job->code->set->event_types, out,
+                    &diag) != STATUS_OK)
         bad_decision(L, job,
-                     lua_pushfstring(L, "gives an event that is not as its "
-                                        "type says: %s",
+                     lua_pushfstring(L,
+                                     "gives an event that is not as its "
+                                     "type says: %s",
                                      diag.message));
 }
 

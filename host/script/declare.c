@@ -228,9 +228,8 @@ static void take_common(struct declare_build *b, size_t index)
 
     b->declaration = d;
     b->code = &b->set->code[index];
-    *b->code = (struct declare_code){.key = LUA_NOREF,
-                                     .reset = LUA_NOREF,
-                                     .on_error = LUA_NOREF};
+    *b->code = (struct declare_code){
+        .key = LUA_NOREF, .reset = LUA_NOREF, .on_error = LUA_NOREF};
     d->kind = kind_of(b);
     d->index = index;
     d->name = declare_text(b, "name").data;

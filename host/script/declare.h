@@ -34,7 +34,7 @@ struct declare_set {
     struct failure_policy policy; /* set by the caller: of those without one */
     struct declaration *items;
     struct declare_code *code; /* one per item */
-    size_t count; /* consumers; aggregates stand behind them: */
+    size_t count;              /* consumers; aggregates stand behind them: */
     size_t total;
     struct event_types event_types;
     int **steps; /* of each event type: functions, from the oldest revision */

@@ -32,12 +32,12 @@ struct handler_code {
     /* registry references, made once */
     int entries[10]; /* C functions of handler_call.c */
     int event_metatable;
-    int *contexts;     /* ctx of each declaration */
-    int slots;         /* states of the batch by slot + 1 */
+    int *contexts;       /* ctx of each declaration */
+    int slots;           /* states of the batch by slot + 1 */
     int aggregate_slots; /* the same of aggregates: a command may run inside of
                             a handler */
     int command_metatable; /* of the ctx of commands */
-    struct map *types; /* of each declaration: type -> handler */
+    struct map *types;     /* of each declaration: type -> handler */
     /* "file:line" of each declaration's functions: handlers by type, then one
      * for each enum handler_entry */
     const char ***wheres;

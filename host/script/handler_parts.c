@@ -55,7 +55,8 @@ void handler_parts_each(lua_State *L, struct handler_job *job, bool by_key,
         job->part = i;
         job->part_at = top + 2;
         job->type = part_type(L);
-        if ((job->needs_all || is_wanted(job)) && (!by_key || handler_keys_match(L, job)))
+        if ((job->needs_all || is_wanted(job)) &&
+            (!by_key || handler_keys_match(L, job)))
             fn(L, job);
         lua_settop(L, top + 1);
     }

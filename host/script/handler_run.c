@@ -265,6 +265,7 @@ struct frame {
     const void *event, *context;
     const struct event_type *older;
     bool decode_failed;
+    int part;
     struct db_rows *rows;
     uint64_t random[4];
     char sql_where[LIMITS_TEXT_SIZE];
@@ -279,6 +280,7 @@ static void frame_save(const struct handler_code *code, struct frame *frame)
     frame->context = code->context;
     frame->older = code->older;
     frame->decode_failed = code->decode_failed;
+    frame->part = code->part;
     frame->rows = code->rows;
     memcpy(frame->random, code->state->random, sizeof(frame->random));
     memcpy(frame->sql_where, code->sql_where, sizeof(frame->sql_where));
@@ -293,6 +295,7 @@ static void frame_restore(struct handler_code *code, const struct frame *frame)
     code->context = frame->context;
     code->older = frame->older;
     code->decode_failed = frame->decode_failed;
+    code->part = frame->part;
     code->rows = frame->rows;
     memcpy(code->state->random, frame->random, sizeof(frame->random));
     memcpy(code->sql_where, frame->sql_where, sizeof(frame->sql_where));

@@ -46,7 +46,8 @@ enum status script_open(const struct script_options *options,
                         struct script **script, struct diag *diag) MUST_CHECK;
 void script_close(struct script *script); /* NULL is allowed */
 
-/** The consumers that were declared, in the order of files (sorted) and of their lists. */
+/** The consumers that were declared, in the order of files (sorted) and of
+ * their lists. */
 const struct declaration *script_declarations(const struct script *script,
                                               size_t *count);
 
