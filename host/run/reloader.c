@@ -576,7 +576,7 @@ enum status reloader_open(struct supervisor *supervisor,
     }
     (void)digest_config(settings, reloader->config);
     script_child_init(&reloader->child, &supervisor->loop, supervisor->options,
-                      on_checked, reloader);
+                      supervisor->config.fd, on_checked, reloader);
     (void)uv_signal_init(&supervisor->loop, &reloader->hangup);
     reloader->hangup.data = reloader;
     (void)uv_signal_start(&reloader->hangup, on_hangup, SIGHUP);

@@ -15,7 +15,7 @@
 /* The bundle of no sane application is larger. */
 #define OUT_MAX ((off_t)256 << 20)
 
-static enum status attach(pid_t supervisor, struct diag *diag)
+enum status script_check_attach(pid_t supervisor, struct diag *diag)
 {
     struct stat about;
 
@@ -74,14 +74,12 @@ static enum status hand_over(const struct script *script, struct diag *diag)
     return status;
 }
 
-enum status script_check_run(const struct settings *settings, pid_t supervisor,
-                             struct diag *diag)
+enum status script_check_run(const struct settings *settings, struct diag *diag)
 {
     struct application app;
-    enum status status = attach(supervisor, diag);
+    enum status status = application_open(settings, APPLICATION_SCRIPTS, &app,
+                                          diag);
 
-    if (status == STATUS_OK)
-        status = application_open(settings, APPLICATION_SCRIPTS, &app, diag);
     if (status != STATUS_OK)
         return status;
     status = hand_over(app.script, diag);

@@ -20,8 +20,10 @@
 #define SCRIPT_CHECK_CHANNEL_FD 3
 #define SCRIPT_CHECK_OUT_FD     4
 
-/** The process: from its beginning to its end. */
-enum status script_check_run(const struct settings *settings, pid_t supervisor,
+/** Call first. USAGE: it was not started by a supervisor. */
+enum status script_check_attach(pid_t supervisor, struct diag *diag) MUST_CHECK;
+/** The process, to its end. */
+enum status script_check_run(const struct settings *settings,
                              struct diag *diag) MUST_CHECK;
 /** For what goes wrong before that. */
 void script_check_tell_failure(const struct diag *diag);

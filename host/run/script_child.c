@@ -1,6 +1,7 @@
 #include "run/script_child.h"
 
 #include "run/script_check.h"
+#include "run/worker.h"
 
 #include "base/memory.h"
 
@@ -18,12 +19,13 @@
 #define ARGUMENTS_MAX 8
 
 void script_child_init(struct script_child *child, uv_loop_t *loop,
-                       const struct supervisor_options *options,
+                       const struct supervisor_options *options, int config,
                        script_child_fn done, void *arg)
 {
     *child = (struct script_child){
         .loop = loop,
         .options = options,
+        .config = config,
         .done = done,
         .arg = arg,
         .out = -1,
@@ -152,6 +154,9 @@ static int spawn(struct script_child *child)
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&child->channel},
         {.flags = UV_INHERIT_FD, .data.fd = child->out},
+        {.flags = UV_IGNORE},
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = child->config},
     };
     uv_process_options_t how = {
         .exit_cb = on_ended,
@@ -162,9 +167,11 @@ static int spawn(struct script_child *child)
     };
 
     (void)snprintf(self, sizeof(self), "%d", (int)getpid());
-    if (options->config != NULL) {
+    if (options->settings->config_path != NULL) {
         arguments[n++] = "--config";
-        arguments[n++] = (char *)options->config;
+        arguments[n++] = options->settings->config_path;
+    } else {
+        stdio[WORKER_CONFIG_FD] = (uv_stdio_container_t){.flags = UV_IGNORE};
     }
     return uv_spawn(child->loop, &child->process, &how);
 }

@@ -21,6 +21,7 @@ typedef void (*script_child_fn)(void *arg, const struct diag *failure,
 struct script_child {
     uv_loop_t *loop;
     const struct supervisor_options *options;
+    int config; /* the configuration file as the host has read it */
     script_child_fn done;
     void *arg;
     uv_timer_t limit;
@@ -36,7 +37,7 @@ struct script_child {
 };
 
 void script_child_init(struct script_child *child, uv_loop_t *loop,
-                       const struct supervisor_options *options,
+                       const struct supervisor_options *options, int config,
                        script_child_fn done, void *arg);
 /** Must not run yet. The outcome follows sooner or later, unless it is
  * closed before. */

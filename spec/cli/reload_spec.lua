@@ -185,6 +185,10 @@ return moontide.projection "p%d" { on = { ["spec.Added"] = function(state) state
       app:configure "partitions = 6, batch = 7"
       logged "moontide.conf.lua has changed: a reload takes scripts only, so restart the host"
       assert.matches("nothing has changed", app:ok "reload", 1, true)
+      app:write("moontide.conf.lua", "return {") -- scripts are taken all the same, by what the host has read
+      app:write("handlers/totals.lua", totals "10 *")
+      logged "reloaded the scripts"
+      app:configure "partitions = 6"
       stop()
       assert.matches("no host of this application runs", app:fails(69, "reload"), 1, true)
     end)
