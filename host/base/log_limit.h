@@ -33,13 +33,13 @@ struct log_limit *log_limit_new(void);
 void log_limit_free(struct log_limit *limit); /* NULL is allowed */
 
 /**
- * Whether a line of this kind passes now (monotonic); then *left_out is how
+ * Whether a line of the kind `id` passes now (monotonic); then *left_out is how
  * many did not since the last that did. Otherwise it is owed log_limit_keep.
  */
-bool log_limit_pass(struct log_limit *limit, uint64_t kind, int64_t now,
+bool log_limit_pass(struct log_limit *limit, uint64_t id, int64_t now,
                     int64_t *left_out);
 /** Gives the line that did not pass; its buffers are taken over. */
-void log_limit_keep(struct log_limit *limit, uint64_t kind,
+void log_limit_keep(struct log_limit *limit, uint64_t id,
                     struct log_line *line);
 /**
  * Takes the next kept line whose time has come, or any when `all`; *left_out
