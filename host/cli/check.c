@@ -186,6 +186,30 @@ static void write_event_type(struct buffer *out, const struct event_type *type)
     buffer_append_string(out, type->has_fields ? "true}" : "false}");
 }
 
+static void write_aggregate(struct buffer *out,
+                            const struct declaration *aggregate)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    json_write_key(out, &first, "name");
+    json_write_string(out, text_of(aggregate->name));
+    json_write_key(out, &first, "file");
+    json_write_string(out, text_of(aggregate->file));
+    json_write_key(out, &first, "line");
+    buffer_printf(out, "%d", aggregate->line);
+    json_write_key(out, &first, "commands");
+    write_texts(out, aggregate->commands, aggregate->ncommands);
+    json_write_key(out, &first, "types");
+    write_texts(out, aggregate->types, aggregate->ntypes);
+    json_write_key(out, &first, "snapshot");
+    if (aggregate->snapshot_every > 0)
+        buffer_printf(out, "{\"every\":%" PRId64 ",\"version\":%d}}",
+                      aggregate->snapshot_every, aggregate->snapshot_version);
+    else
+        buffer_append_string(out, "null}");
+}
+
 static void write_json(const struct settings *settings,
                        const struct script *script, struct buffer *out)
 {
@@ -194,6 +218,9 @@ static void write_json(const struct settings *settings,
                                                                  &count);
     const char *const *warnings = script_warnings(script);
     const struct event_types *types = script_event_types(script);
+    size_t naggregates;
+    const struct declaration *aggregates = script_aggregates(script,
+                                                             &naggregates);
 
     buffer_append_string(out, "{\"configuration\":");
     settings_print(settings, true, out);
@@ -202,6 +229,12 @@ static void write_json(const struct settings *settings,
         if (i > 0)
             buffer_append_char(out, ',');
         write_declaration(out, &declarations[i]);
+    }
+    buffer_append_string(out, "],\"aggregates\":[");
+    for (size_t i = 0; i < naggregates; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_aggregate(out, &aggregates[i]);
     }
     buffer_append_string(out, "],\"event_types\":[");
     for (size_t i = 0; i < types->count; i++) {
@@ -313,6 +346,19 @@ static void print_event_type(struct buffer *out, const struct event_type *type)
     print_texts(out, "into", type->into, type->ninto);
 }
 
+static void print_aggregate(struct buffer *out,
+                            const struct declaration *aggregate)
+{
+    buffer_append_string(out, "  aggregate ");
+    output_safe(out, text_of(aggregate->name));
+    buffer_printf(out, " (%s:%d)\n", aggregate->file, aggregate->line);
+    print_texts(out, "commands", aggregate->commands, aggregate->ncommands);
+    print_texts(out, "types", aggregate->types, aggregate->ntypes);
+    if (aggregate->snapshot_every > 0)
+        buffer_printf(out, "    snapshot every %" PRId64 ", version %d\n",
+                      aggregate->snapshot_every, aggregate->snapshot_version);
+}
+
 static void print_settings(const struct settings *settings, struct buffer *out)
 {
     struct buffer lines = BUFFER_EMPTY;
@@ -340,14 +386,19 @@ static void print_text(const struct settings *settings,
                                                                  &count);
     const char *const *warnings = script_warnings(script);
     const struct event_types *types = script_event_types(script);
+    size_t naggregates;
+    const struct declaration *aggregates = script_aggregates(script,
+                                                             &naggregates);
 
     print_settings(settings, out);
     buffer_printf(out, "\nDeclarations (%s/)\n", settings->scripts);
     for (size_t i = 0; i < count; i++)
         print_declaration(out, &declarations[i], settings);
+    for (size_t i = 0; i < naggregates; i++)
+        print_aggregate(out, &aggregates[i]);
     for (size_t i = 0; i < types->count; i++)
         print_event_type(out, &types->items[i]);
-    if (count == 0 && types->count == 0)
+    if (count + naggregates + types->count == 0)
         buffer_append_string(out, "  none\n");
     if (warnings != NULL && warnings[0] != NULL)
         buffer_append_string(out, "\nWarnings\n");

@@ -67,9 +67,25 @@ dialect.each(function(database)
   end
 
   describe("check", function()
+    it("lists aggregates and event types", function()
+      app:write("handlers/account.lua", [[
+        local moontide = require "moontide"
+        return { moontide.aggregate "bank.account" { commands = { open = print, close = print },
+            apply = { ["account.Opened"] = print }, snapshot = { every = 200, version = 3 } },
+          moontide.event_type "account.Opened" { revision = 2, upcast = { [1] = print }, fields = {} } }]])
+      local found = app:json "check"
+      assert.same({ { name = "bank.account", file = "handlers/account.lua", line = 2, commands = { "close", "open" },
+        types = { "account.Opened" }, snapshot = { every = 200, version = 3 } } }, found.aggregates)
+      assert.same({ { name = "account.Opened", file = "handlers/account.lua", line = 4, revision = 2, oldest = 1,
+        into = {}, checked = true } }, found.event_types)
+      local text = app:ok "check"
+      assert.matches("aggregate bank.account (handlers/account.lua:2)\n    commands close, open", text, 1, true)
+      assert.matches("revision 2, reads from 1, payloads are checked", text, 1, true)
+    end)
+
     it("gives configuration, declarations and warnings as JSON", function()
       local found = app:json "check"
-      assert.same({ "configuration", "declarations", "event_types", "warnings" }, keys(found))
+      assert.same({ "aggregates", "configuration", "declarations", "event_types", "warnings" }, keys(found))
       assert.same({}, found.warnings)
       local by_name = {}
       for _, declaration in ipairs(found.declarations) do by_name[declaration.name] = declaration end

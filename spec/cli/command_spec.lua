@@ -1,0 +1,78 @@
+-- `moontide command`: what it prints and how it ends.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+
+local ID = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+local HANDLERS = { ["account.lua"] = [[
+  local moontide = require "moontide"
+  return moontide.aggregate "bank.account" {
+    commands = {
+      deposit = function(_, args, ctx)
+        return moontide.event("account.Deposited", { amount = args.amount, by = ctx.metadata.by })
+      end,
+      withdraw = function() return moontide.reject("insufficient funds", { missing = 5 }) end,
+      look = function() end,
+      fail = function() error "broken" end,
+    },
+    apply = { ["account.Deposited"] = function() end },
+  }]] }
+
+dialect.each(function(database)
+  describe("command", function()
+    local app
+
+    before_each(function()
+      app = application.new { database = database, handlers = HANDLERS }
+    end)
+
+    after_each(function() app:close() end)
+
+    it("appends and prints the events of an accepted one", function()
+      assert.equal("accepted, 1 event\n  account.Deposited  bank.account A-1  sequence 0, position 1\n",
+        app:ok("command", "bank.account", "A-1", "deposit", '{"amount":5}'))
+      assert.equal("accepted, no event\n", app:ok("command", "bank.account", "A-1", "look"))
+      assert.equal(5, app:events()[1].payload.amount)
+    end)
+
+    it("ends with 3 when it is rejected, with reason and details", function()
+      assert.equal('moontide: rejected: insufficient funds {"missing":5}\n',
+        app:fails(3, "command", "bank.account", "A-1", "withdraw"))
+      local result = app:expect(3, "--json", "command", "bank.account", "A-1", "withdraw")
+      local found = application.json.decode(result.out)
+      assert.same({ "rejected", "insufficient funds", 5, "" },
+        { found.outcome, found.reason, found.details.missing, result.err })
+      assert.equal(0, app:count())
+    end)
+
+    it("gives the first outcome again under its id", function()
+      local words = { "command", "bank.account", "A-1", "deposit", '{"amount":5}', "--id", ID,
+        "--metadata", '{"by":"me"}' }
+      local first, second = app:json(unpack(words)), app:json(unpack(words))
+      assert.same({ ID, false, "me" }, { first.command_id, first.repeated, first.events[1].payload.by })
+      assert.is_true(second.repeated)
+      assert.same(first.events, second.events)
+      assert.matches("^accepted before, 1 event\n", app:ok(unpack(words)))
+      assert.equal(1, app:count())
+      assert.matches("stands for 'deposit' of bank.account \"A-1\" already",
+        app:fails(3, "command", "bank.account", "A-1", "look", "--id", ID), 1, true)
+    end)
+
+    it("says what is wrong with its words", function()
+      assert.matches("no aggregate is called 'bank.acount'; did you mean 'bank.account'?",
+        app:fails(64, "command", "bank.acount", "A-1", "look"), 1, true)
+      assert.matches("has no command 'lok'; did you mean 'look'? (handlers/account.lua:2)",
+        app:fails(64, "command", "bank.account", "A-1", "lok"), 1, true)
+      assert.matches("the command's arguments: ", app:fails(1, "command", "bank.account", "A-1", "look", "{"), 1, true)
+      assert.matches("--id x is not a UUID", app:fails(64, "command", "bank.account", "A-1", "look", "--id", "x"), 1,
+        true)
+      assert.matches("the command's metadata: a JSON object expected",
+        app:fails(1, "command", "bank.account", "A-1", "look", "--metadata", "[]"), 1, true)
+    end)
+
+    it("ends with 1 and the script's line when the command fails", function()
+      assert.matches("error: handlers/account.lua:9: broken", app:fails(1, "command", "bank.account", "A-1", "fail"), 1,
+        true)
+    end)
+  end)
+end)
