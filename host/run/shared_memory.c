@@ -1,5 +1,6 @@
 #include "run/shared_memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -69,9 +70,11 @@ enum status shared_memory_of(const char *name, struct text bytes,
     enum status status = shared_memory_make(name, bytes.len, false, memory,
                                             diag);
 
-    if (status == STATUS_OK)
-        memcpy(memory->at, bytes.data, bytes.len);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    assert(memory->at != NULL);
+    memcpy(memory->at, bytes.data, bytes.len);
+    return STATUS_OK;
 }
 
 enum status shared_memory_read(int fd, size_t limit, struct buffer *bytes,
@@ -91,6 +94,7 @@ enum status shared_memory_read(int fd, size_t limit, struct buffer *bytes,
                                 diag);
     if (status != STATUS_OK)
         return status;
+    assert(memory.at != NULL);
     buffer_append(bytes, memory.at, memory.size);
     shared_memory_close(&memory);
     return STATUS_OK;

@@ -6,7 +6,8 @@ local dialect = require "spec.support.dialect"
 local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
 
-local CONFIG = 'partitions = 12, poll = { max_interval = "20ms" }'
+local CONFIG = 'partitions = 12, poll = { max_interval = "20ms" }, '
+  .. 'retry = { attempts = 100, delay = "10ms", factor = 1 }' -- a host is killed, too
 local LONG = 60 -- seconds
 local ROUNDS = 4
 
