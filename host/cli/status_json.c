@@ -191,6 +191,30 @@ static void write_replay(struct buffer *out, bool *first,
     buffer_append_char(out, '}');
 }
 
+/* Which instances hold its partitions. */
+static void write_owners(struct buffer *out, bool *first,
+                         const struct status_consumer *consumer)
+{
+    json_write_key(out, first, "owners");
+    buffer_append_char(out, '[');
+    for (size_t i = 0; i < consumer->nowners; i++) {
+        const struct status_owner *owner = &consumer->owners[i];
+        bool inner = true;
+
+        buffer_append_string(out, i > 0 ? ",{" : "{");
+        write_string(out, &inner, "instance", owner->instance);
+        write_string(out, &inner, "host", owner->host);
+        json_write_key(out, &inner, "live");
+        buffer_append_string(out, owner->live ? "true" : "false");
+        json_write_key(out, &inner, "partitions");
+        for (size_t p = 0; p < owner->npartitions; p++)
+            buffer_printf(out, "%s%" PRId64, p > 0 ? "," : "[",
+                          owner->partitions[p]);
+        buffer_append_string(out, "]}");
+    }
+    buffer_append_char(out, ']');
+}
+
 static void write_consumer(struct buffer *out,
                            const struct status_report *report,
                            const struct status_consumer *consumer, bool alone)
@@ -210,6 +234,7 @@ static void write_consumer(struct buffer *out,
     json_write_key(out, &first, "declared");
     buffer_append_string(out, consumer->declared ? "true" : "false");
     write_change(out, &first, &consumer->change);
+    write_owners(out, &first, consumer);
     write_integer(out, &first, "epoch", consumer->epoch);
     write_integer(out, &first, "position", consumer->position);
     json_write_key(out, &first, "lag");

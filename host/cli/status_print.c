@@ -177,6 +177,34 @@ static void print_consumers(FILE *out, bool color,
     output_table_end(&table, out);
 }
 
+/* Of the one consumer that was asked for. */
+static void print_owners(FILE *out, bool color,
+                         const struct status_consumer *consumer)
+{
+    static const char *const headings[] = {"instance", "host", ">partitions",
+                                           "which", NULL};
+    struct output_table table;
+
+    if (consumer->nowners == 0)
+        return;
+    fputc('\n', out);
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < consumer->nowners; i++) {
+        const struct status_owner *owner = &consumer->owners[i];
+        struct buffer which = BUFFER_EMPTY;
+
+        for (size_t p = 0; p < owner->npartitions; p++)
+            buffer_printf(&which, "%s%" PRId64, p > 0 ? " " : "",
+                          owner->partitions[p]);
+        output_cell_string(&table, owner->instance);
+        output_cell_string(&table, owner->live ? owner->host : "has lapsed");
+        output_cell_int64(&table, (int64_t)owner->npartitions);
+        output_cell(&table, buffer_text(&which));
+        buffer_free(&which);
+    }
+    output_table_end(&table, out);
+}
+
 static void print_failed(FILE *out, bool color,
                          const struct status_consumer *consumer)
 {
@@ -239,6 +267,8 @@ void status_print(const struct status_report *report, bool alone, bool color,
         fputs("no consumer\n", out);
     if (!alone)
         print_scripts(out, report);
-    for (size_t i = 0; alone && i < report->nconsumers; i++)
+    for (size_t i = 0; alone && i < report->nconsumers; i++) {
+        print_owners(out, color, &report->consumers[i]);
         print_failed(out, color, &report->consumers[i]);
+    }
 }

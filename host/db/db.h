@@ -38,6 +38,9 @@ struct db_options {
      * NULL value; NULL: none. Borrowed until db_close. */
     const struct catalog_name *host_tables;
     bool no_prepare; /* a pooler stands between: keep no statements */
+    /** Microseconds after which the server ends a session that is silent in a
+     * transaction, so that its locks go; 0: the driver's own. */
+    int64_t silence;
 };
 
 /** Where a statement comes from: scripts may not touch session or tables'

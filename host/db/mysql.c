@@ -25,6 +25,7 @@ static enum status connect_server(const struct db_options *options,
 
     made->read_only = options->read_only;
     made->busy_timeout = options->busy_timeout;
+    made->silence = options->silence;
     made->host_tables = options->host_tables;
     status = mysql_url_parse(options->url, &made->url, diag);
     if (status == STATUS_OK)

@@ -129,6 +129,13 @@ static int64_t lock_seconds(const struct db_session *session)
     return seconds > 0 ? seconds : 1;
 }
 
+static int64_t silence_seconds(const struct db_session *session)
+{
+    if (session->silence == 0)
+        return MYSQL_SILENCE_SECONDS;
+    return (session->silence + CLOCK_SECOND - 1) / CLOCK_SECOND;
+}
+
 static enum status run_settings(struct db_session *session, struct diag *diag)
 {
     struct buffer *text = &session->text;
@@ -146,13 +153,13 @@ static enum status run_settings(struct db_session *session, struct diag *diag)
                   " innodb_lock_wait_timeout = %" PRId64 ","
                   " lock_wait_timeout = %" PRId64 ","
                   " max_statement_time = %d,"
-                  " idle_transaction_timeout = %d,"
+                  " idle_transaction_timeout = %" PRId64 ","
                   " foreign_key_checks = 1, unique_checks = 1,"
                   " completion_type = NO_CHAIN,"
                   " sql_safe_updates = 0, sql_select_limit = DEFAULT,"
                   " default_storage_engine = InnoDB",
                   lock_seconds(session), lock_seconds(session),
-                  MYSQL_STATEMENT_SECONDS, MYSQL_SILENCE_SECONDS);
+                  MYSQL_STATEMENT_SECONDS, silence_seconds(session));
     return mysql_statement_run_two(session, text->data,
                                    session->read_only
                                        ? "SET SESSION TRANSACTION READ ONLY"

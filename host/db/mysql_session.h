@@ -82,6 +82,7 @@ struct db_session {
     struct mysql_url url;
     bool read_only;
     int64_t busy_timeout;
+    int64_t silence; /* in a transaction, microseconds; 0: the usual */
     const struct catalog_name *host_tables; /* scripts may not write them */
     uint64_t packet_max; /* the server's max_allowed_packet */
 

@@ -28,6 +28,7 @@ static enum status connect_server(const struct db_options *options,
     made->read_only = options->read_only;
     made->prepare = !options->no_prepare;
     made->busy_timeout = options->busy_timeout;
+    made->silence = options->silence;
     made->host_tables = options->host_tables;
     status = postgres_connect_open(made, diag);
     if (status != STATUS_OK) {

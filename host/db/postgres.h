@@ -162,6 +162,7 @@ struct db_session {
     bool read_only;
     bool prepare;
     int64_t busy_timeout;
+    int64_t silence; /* in a transaction, microseconds; 0: IDLE_LIMIT */
     const struct catalog_name *host_tables; /* scripts may not write them */
 
     bool in_transaction; /* begun with db_begin or db_begin_read */

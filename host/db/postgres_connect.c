@@ -20,8 +20,8 @@
 #define KEEPALIVE_IDLE   "30"
 #define KEEPALIVE_STEP   "10"
 #define KEEPALIVE_COUNT  "3"
-#define TCP_USER_TIMEOUT "60000" /* milliseconds */
-#define IDLE_LIMIT       "1800000"
+#define TCP_USER_TIMEOUT "60000"          /* milliseconds */
+#define IDLE_LIMIT       INT64_C(1800000) /* milliseconds */
 #define ALIVE_CHECK      "2000"
 
 bool postgres_connect_accepts(const char *url)
@@ -134,14 +134,20 @@ static void append_settings(const struct db_session *session, bool local,
         {"bytea_output", "hex"},
         {"standard_conforming_strings", "on"},
         {"statement_timeout", "0"},
-        {"idle_in_transaction_session_timeout", IDLE_LIMIT},
         {"client_connection_check_interval", ALIVE_CHECK},
         /* statements join with unnest, which both kinds of plan do well */
         {"plan_cache_mode", "auto"},
     };
 
-    buffer_printf(out, "SELECT set_config('lock_timeout', '%lld', %s)",
+    int64_t silence = session->silence > 0 ? session->silence / 1000
+                                           : IDLE_LIMIT;
+
+    buffer_printf(out,
+                  "SELECT set_config('lock_timeout', '%lld', %s),"
+                  " set_config('idle_in_transaction_session_timeout',"
+                  " '%lld', %s)",
                   (long long)(session->busy_timeout / 1000),
+                  local ? "true" : "false", (long long)silence,
                   local ? "true" : "false");
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
         buffer_printf(out, ", set_config('%s', '%s', %s)", settings[i][0],

@@ -12,6 +12,9 @@
 /* How long a statement waits for a lock that another program holds. */
 #define BUSY_TIMEOUT (5 * CLOCK_SECOND)
 
+/* What a handler may take beyond its limit until it is ended. */
+#define HANDLER_GRACE_US (5 * CLOCK_SECOND)
+
 static void open_log(const struct settings *settings, struct application *app)
 {
     app->clock = (struct clock){.offset_us = settings->clock_offset_us};
@@ -50,8 +53,20 @@ enum status application_script(struct application *app, struct text bundle,
     return script_open(&options, script, diag);
 }
 
+/* A host that stands still in a transaction, by a handler that runs as long as
+ * it may or because it was stopped, keeps others from taking its partitions
+ * over no longer than a lease lasts. */
+static int64_t host_silence(const struct settings *settings)
+{
+    int64_t handler = settings->limit_time_us + HANDLER_GRACE_US;
+
+    return settings->lease_duration_us > handler ? settings->lease_duration_us
+                                                 : handler;
+}
+
 static enum status connect_to(const struct settings *settings, bool create,
-                              bool read_only, struct db **db, struct diag *diag)
+                              bool read_only, bool host, struct db **db,
+                              struct diag *diag)
 {
     struct db_options options = {
         .url = settings->database,
@@ -60,6 +75,7 @@ static enum status connect_to(const struct settings *settings, bool create,
         .read_only = read_only,
         .host_tables = settings->names.fill,
         .no_prepare = !settings->prepare,
+        .silence = host ? host_silence(settings) : 0,
     };
 
     *db = NULL;
@@ -69,7 +85,7 @@ static enum status connect_to(const struct settings *settings, bool create,
 enum status application_connect(const struct settings *settings, bool read_only,
                                 struct db **db, struct diag *diag)
 {
-    return connect_to(settings, !read_only, read_only, db, diag);
+    return connect_to(settings, !read_only, read_only, false, db, diag);
 }
 
 static enum status open_database(struct application *app, unsigned needs,
@@ -85,7 +101,7 @@ static enum status open_database(struct application *app, unsigned needs,
     enum status status;
 
     status = connect_to(settings, creates, (needs & APPLICATION_READ_ONLY) != 0,
-                        &app->db, diag);
+                        (needs & APPLICATION_TABLES) != 0, &app->db, diag);
     if (status != STATUS_OK)
         return status;
     status = catalog_open(db_dialect(app->db), settings->names.fill,

@@ -2,6 +2,7 @@
 
 #include "consumer/registry.h"
 #include "run/status_consumer.h"
+#include "run/status_owner.h"
 #include "run/status_problem.h"
 #include "run/status_rate.h"
 #include "run/status_scripts.h"
@@ -112,6 +113,8 @@ enum status status_read(struct application *app,
         status = read_topics(&reading, diag);
     if (status == STATUS_OK)
         status = status_consumers_read(&reading, diag);
+    if (status == STATUS_OK)
+        status = status_owners_read(&reading, diag);
     if (status == STATUS_OK)
         status = status_scripts_read(app, report, diag);
     if (status == STATUS_OK && request->before != NULL)

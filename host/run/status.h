@@ -43,6 +43,15 @@ struct status_failure {
     int64_t recorded_at; /* 0 in the list */
 };
 
+/** One instance that holds partitions of a consumer. */
+struct status_owner {
+    const char *instance;
+    const char *host; /* "" when it is not known */
+    bool live;        /* else it has lapsed, and others will take over */
+    int64_t *partitions;
+    size_t npartitions;
+};
+
 struct status_consumer {
     const char *type;
     const char *name;
@@ -56,6 +65,8 @@ struct status_consumer {
     struct fingerprint_change change;
     bool rebuild_on_change;
     bool rebuildable; /* false: an SQL projection without a reset */
+    struct status_owner *owners;
+    size_t nowners;
     int64_t epoch;
     int64_t position; /* everything up to it is done; 0: nothing yet */
     int64_t lag;      /* messages to apply; STATUS_UNKNOWN when undeclared */

@@ -1,0 +1,85 @@
+-- Two hosts on one database: who applies what, and what becomes of it when one
+-- of them is killed.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+local process = require "spec.support.process"
+
+local NOTES = 'local moontide = require "moontide"\n' .. kit.LEDGER .. [[
+return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
+  ["spec.Put"] = function(event, ctx) ledger("notes", event, ctx) end } }]]
+
+local LEASE = 'workers = 0, partitions = 12, lease = { duration = "2s", heartbeat = "200ms", rebalance = "200ms" }'
+local WITHIN = 2.2 -- seconds, and what a busy machine adds
+local BUSY = 8
+
+dialect.each(function(database)
+  describe("two hosts", function()
+    local app, first, second
+
+    local function start(declared)
+      app = application.new { database = database, config = LEASE,
+        handlers = { ["notes.lua"] = NOTES:format(declared or "") } }
+      app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
+      app:ok("run", "--until-idle") -- makes the tables that the specs look at
+      first = app:start("run")
+      second = app:start("run")
+    end
+
+    after_each(function() app:close() end)
+
+    local function evidence() return first:err() .. second:err() end
+
+    local function owners()
+      return app:json("status", "notes").consumers[1].owners
+    end
+
+    local function held()
+      local counts = {}
+      for i, owner in ipairs(owners()) do counts[i] = #owner.partitions end
+      return table.concat(counts, " ")
+    end
+
+    local function append(count)
+      local list = {}
+      for i = 1, count do
+        list[i] = { aggregate_id = "key-" .. i % 23, type = "spec.Put", payload = ('{"i":%d}'):format(i) }
+      end
+      app:append(list)
+    end
+
+    local function applied(count)
+      process.wait_until(function()
+        return app.db:value "SELECT count(*) FROM ledger" == tostring(count)
+      end, 60, evidence)
+      assert.equal(tostring(count), app.db:value "SELECT count(DISTINCT position) FROM ledger")
+    end
+
+    it("share the partitions, and one takes over what the other held when it is killed", function()
+      start()
+      process.wait_until(function() return held() == "6 6" end, 30, evidence)
+      append(50)
+      applied(50)
+      first:signal "KILL"
+      local from = process.now()
+      append(50)
+      process.wait_until(function() return held() == "12" end, 30, evidence)
+      assert.is_true(process.now() - from < WITHIN + BUSY)
+      applied(100)
+      for _, owner in ipairs(owners()) do assert.is_true(owner.live) end
+      second:signal "TERM"
+      assert.equal(0, second:wait().code)
+      assert.same({}, owners())
+    end)
+
+    it("keep a consumer with a single owner on one of them", function()
+      start 'distribution = "single-owner",'
+      process.wait_until(function()
+        return app.db:value "SELECT count(*) FROM PARTITION_MEMBERS" == "2" and held() == "12"
+      end, 30, evidence)
+      append(30)
+      applied(30)
+      assert.equal("12", held())
+    end)
+  end)
+end)
