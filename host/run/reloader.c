@@ -159,7 +159,8 @@ static void end_round(struct reloader *reloader)
     reloader->first = NULL;
     script_version_free(&reloader->next);
     reloader->round = (struct wish){.wanted = false};
-    notify_systemd_send(&reloader->supervisor->notify, "READY=1");
+    if (reloader->supervisor->started) /* the start itself is no reload */
+        notify_systemd_send(&reloader->supervisor->notify, "READY=1");
     if (reloader->wish.wanted && !reloader->stopped)
         begin_round(reloader);
 }
@@ -487,9 +488,10 @@ static void begin_round(struct reloader *reloader)
     reloader->wish = (struct wish){.wanted = false};
     reloader->phase = RELOADER_CHECKING;
     reloader->began = clock_monotonic();
-    notify_systemd_send(&reloader->supervisor->notify,
-                        "RELOADING=1\nMONOTONIC_USEC=%lld",
-                        (long long)reloader->began);
+    if (reloader->supervisor->started)
+        notify_systemd_send(&reloader->supervisor->notify,
+                            "RELOADING=1\nMONOTONIC_USEC=%lld",
+                            (long long)reloader->began);
     tell_config(reloader);
     /* first: what changes from here on is another change */
     if (reloader->watch != NULL)
