@@ -7,7 +7,8 @@ struct effects {
     struct arena arena; /* of the batch */
     struct append_event *events;
     size_t count, capacity;
-    size_t call; /* the first event of the running call */
+    size_t call;                   /* the first event of the running call */
+    struct aggregates *aggregates; /* opened by the first command */
 };
 
 struct effects *effects_new(const struct effects_options *options)
@@ -22,6 +23,7 @@ void effects_free(struct effects *effects)
 {
     if (effects == NULL)
         return;
+    aggregates_close(effects->aggregates);
     arena_free(&effects->arena);
     mem_free(effects->events);
     mem_free(effects);
@@ -82,6 +84,22 @@ enum status effects_emit(struct effects *effects,
     kept->payload = arena_copy(arena, event->payload);
     kept->metadata = arena_copy(arena, event->metadata);
     return STATUS_OK;
+}
+
+enum status effects_dispatch(struct effects *effects,
+                             const struct aggregate_command *command,
+                             struct aggregate_outcome *outcome,
+                             struct failure *failure, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (effects->aggregates == NULL)
+        status = aggregates_open(&effects->options.aggregates,
+                                 &effects->aggregates, diag);
+    if (status != STATUS_OK)
+        return status;
+    return aggregate_dispatch(effects->aggregates, effects->options.db, command,
+                              outcome, failure, diag);
 }
 
 enum status effects_send(struct effects *effects, struct db *db,

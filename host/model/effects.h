@@ -1,13 +1,15 @@
 /*
  * Effects -- what the handlers of listeners cause besides SQL: captured events,
  * kept until the batch ends and written together in the processing transaction,
- * with an undo for the call that failed. The script layer calls the first
- * group, model/listener.c the second.
+ * with an undo for the call that failed; and commands to aggregates, which run
+ * at once in that transaction. The script layer calls the first group,
+ * model/listener.c the second.
  */
 #ifndef HOST_MODEL_EFFECTS_H
 #define HOST_MODEL_EFFECTS_H
 
 #include "base/clock.h"
+#include "model/aggregate.h"
 #include "topic/capture.h"
 
 struct effects; /* model/effects.c */
@@ -18,6 +20,8 @@ struct effects_options {
     const struct clock *clock;
     int64_t payload_limit; /* bytes, limits.payload */
     bool notify;           /* see struct append_options */
+    struct aggregates_options aggregates;
+    struct db *db;
 };
 
 /** Keeps a copy of an event of the running call. INVALID: a field breaks its
@@ -25,6 +29,13 @@ struct effects_options {
 enum status effects_emit(struct effects *effects,
                          const struct append_event *event,
                          struct diag *diag) MUST_CHECK;
+
+/** As aggregate_dispatch, in the transaction of the running call. */
+enum status effects_dispatch(struct effects *effects,
+                             const struct aggregate_command *command,
+                             struct aggregate_outcome *outcome,
+                             struct failure *failure,
+                             struct diag *diag) MUST_CHECK;
 
 /** The host's clock, microseconds. */
 int64_t effects_now(const struct effects *effects);

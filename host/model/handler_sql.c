@@ -297,6 +297,20 @@ enum status handler_sql_update(struct handler_sql *sql,
         sql, db_execute(sql->db, statement, params, nparams, affected, diag));
 }
 
+enum status handler_sql_other(struct handler_sql *sql, struct diag *diag)
+{
+    enum status status = send_before(sql, diag);
+
+    if (status == STATUS_OK)
+        sql->call_ran = true;
+    return status;
+}
+
+enum status handler_sql_other_done(struct handler_sql *sql, enum status status)
+{
+    return note(sql, status);
+}
+
 enum status handler_sql_query(struct handler_sql *sql,
                               const struct db_sql *statement,
                               const struct db_value *params, size_t nparams,

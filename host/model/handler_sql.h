@@ -58,6 +58,13 @@ enum status handler_sql_upsert(struct handler_sql *sql, const char *table,
                                const struct handler_value *values,
                                size_t nvalues, handler_where_fn where,
                                void *arg, struct diag *diag) MUST_CHECK;
+/** Something else is about to write at once on the call's behalf: sends what
+ * was queued before, as handler_sql_update does. Then, with what came of it: a
+ * failure is the call's whatever its script does. */
+enum status handler_sql_other(struct handler_sql *sql,
+                              struct diag *diag) MUST_CHECK;
+enum status handler_sql_other_done(struct handler_sql *sql,
+                                   enum status status) MUST_CHECK;
 /** ctx:try: savepoint, then release or roll back to it. */
 enum status handler_sql_try(struct handler_sql *sql,
                             struct diag *diag) MUST_CHECK;

@@ -17,8 +17,7 @@
  * brings, so that they come to an end. */
 #define EXPIRE_LIMIT 2
 
-enum status command_open(struct application *app,
-                         struct aggregates **aggregates, struct diag *diag)
+struct aggregates_options command_options(struct application *app)
 {
     struct aggregates_options options = {
         .handler = script_handler(app->script),
@@ -33,6 +32,14 @@ enum status command_open(struct application *app,
     };
 
     options.declarations = script_aggregates(app->script, &options.count);
+    return options;
+}
+
+enum status command_open(struct application *app,
+                         struct aggregates **aggregates, struct diag *diag)
+{
+    const struct aggregates_options options = command_options(app);
+
     return aggregates_open(&options, aggregates, diag);
 }
 

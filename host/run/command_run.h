@@ -10,6 +10,9 @@
 #include "run/application.h"
 
 /** The application's aggregates on its connection; scripts are loaded. */
+/** What aggregates are opened with, for commands of the application. */
+struct aggregates_options command_options(struct application *app);
+
 enum status command_open(struct application *app,
                          struct aggregates **aggregates,
                          struct diag *diag) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include "model/listener.h"
 #include "model/projection.h"
 #include "model/sql_projection.h"
+#include "run/command_run.h"
 
 /* A transaction's payloads together, about: memory stays bounded whatever
  * the size of messages. */
@@ -60,6 +61,8 @@ static struct applier make_applier(struct declared_consumer *declared,
                     .clock = &app->clock,
                     .payload_limit = settings->limit_payload,
                     .notify = settings->notify,
+                    .aggregates = command_options(app),
+                    .db = app->db,
                 },
             .time_limit = settings->limit_time_us,
         });

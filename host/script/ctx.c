@@ -30,11 +30,11 @@ static const char *const FIELDS[CTX_COUNT] = {
 static const char *const KNOWN[] = {
     "key",   "partition", "attempt", "replaying", "delivery_id", "dialect",
     "query", "execute",   "update",  "upsert",    "try",         "now",
-    "log",   "emit",      "read",    NULL,
+    "log",   "emit",      "read",    "dispatch",  NULL,
 };
 
 /* Effects that later versions bring. */
-static const char *const LATER[] = {"publish", "dispatch", NULL};
+static const char *const LATER[] = {"publish", NULL};
 
 /* Upvalues of ctx_index. */
 enum { UP_CODE = 1, UP_METHODS, UP_FIELDS };
@@ -275,6 +275,7 @@ static const luaL_Reg METHODS[] = {
     {"now", ctx_now},
     {"emit", ctx_effect_emit},
     {"read", ctx_effect_read},
+    {"dispatch", ctx_effect_dispatch},
     {NULL, NULL},
 };
 

@@ -6,7 +6,9 @@
 #include "model/effects.h"
 #include "model/handler_sql.h"
 #include "script/ctx_internal.h"
+#include "script/int64.h"
 #include "script/json_codec.h"
+#include "script/json_tags.h"
 #include "script/limits.h"
 #include "script/lua_call.h"
 
@@ -25,32 +27,31 @@ static struct effects *check_effects(struct handler_code *code, lua_State *L,
 
 /* --- emit ---------------------------------------------------------------- */
 
-/* The options of emit that are text. */
-static struct text option(lua_State *L, const char *name)
+/* An option that is text. */
+static struct text option(lua_State *L, int options, const char *name)
 {
     struct text text = TEXT_NONE;
 
-    lua_getfield(L, 4, name);
+    lua_getfield(L, options, name);
     if (lua_type(L, -1) == LUA_TSTRING)
         text.data = lua_tolstring(L, -1, &text.len);
     else if (!lua_isnil(L, -1))
-        luaL_error(L, "ctx:emit: %s must be text, not a %s", name,
-                   luaL_typename(L, -1));
+        luaL_error(L, "%s must be text, not a %s", name, luaL_typename(L, -1));
     return text; /* the string stays on the stack */
 }
 
-static void check_options(lua_State *L)
+static void check_options(lua_State *L, int index, const char *method,
+                          const char *const *names)
 {
-    static const char *const names[] = {"key",      "id",          "metadata",
-                                        "revision", "occurred_at", NULL};
-
-    if (lua_isnil(L, 4)) {
+    if (lua_isnil(L, index)) {
         lua_newtable(L);
-        lua_replace(L, 4);
+        lua_replace(L, index);
     }
-    luaL_argcheck(L, lua_istable(L, 4), 3, "a table of options expected");
+    if (!lua_istable(L, index))
+        luaL_error(L, "ctx:%s takes a table of options last, not a %s", method,
+                   luaL_typename(L, index));
     lua_pushnil(L);
-    while (lua_next(L, 4) != 0) {
+    while (lua_next(L, index) != 0) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2)
                                                           : "?";
         const char *near;
@@ -60,7 +61,7 @@ static void check_options(lua_State *L)
             known |= strcmp(names[i], name) == 0;
         near = known ? NULL : text_nearest(name, names);
         if (!known)
-            luaL_error(L, "ctx:emit: unknown option \"%s\"%s%s%s", name,
+            luaL_error(L, "ctx:%s: unknown option \"%s\"%s%s%s", method, name,
                        near != NULL ? "; did you mean \"" : "",
                        near != NULL ? near : "", near != NULL ? "\"?" : "");
         lua_pop(L, 1);
@@ -111,16 +112,17 @@ static void complete(lua_State *L, int metadata, const char *name)
 
 /* Pushes the metadata: a copy of what was given, and where the event comes
  * from. */
-static void push_metadata(struct handler_code *code, lua_State *L)
+static void push_metadata(struct handler_code *code, lua_State *L, int options,
+                          const char *method)
 {
     char id[UUID_TEXT_LEN + 1];
     int given, copy;
 
     uuid_format(&code->call->message->id, id);
-    lua_getfield(L, 4, "metadata");
+    lua_getfield(L, options, "metadata");
     given = lua_gettop(L);
     if (!lua_isnil(L, given) && !lua_istable(L, given))
-        luaL_error(L, "ctx:emit: metadata must be a table, not a %s",
+        luaL_error(L, "ctx:%s: metadata must be a table, not a %s", method,
                    luaL_typename(L, given));
     lua_newtable(L);
     copy = lua_gettop(L);
@@ -139,7 +141,7 @@ static void push_metadata(struct handler_code *code, lua_State *L)
 /* The JSON of the value at the index, as a string on the stack: what raises
  * from here on leaves nothing behind. */
 static struct text encode(struct handler_code *code, lua_State *L, int index,
-                          const char *root)
+                          const char *method, const char *root)
 {
     struct buffer *out = &code->scratch;
     struct diag diag;
@@ -147,7 +149,7 @@ static struct text encode(struct handler_code *code, lua_State *L, int index,
 
     buffer_clear(out);
     if (json_codec_encode(L, index, root, out, &diag) != STATUS_OK)
-        luaL_error(L, "ctx:emit: %s", diag.message);
+        luaL_error(L, "ctx:%s: %s", method, diag.message);
     lua_pushlstring(L, out->data, out->len);
     text.data = lua_tolstring(L, -1, &text.len);
     return text;
@@ -155,7 +157,7 @@ static struct text encode(struct handler_code *code, lua_State *L, int index,
 
 static void take_id(lua_State *L, struct append_event *event)
 {
-    struct text id = option(L, "id");
+    struct text id = option(L, 4, "id");
 
     event->has_id = id.data != NULL;
     if (event->has_id && !uuid_parse(id, &event->id))
@@ -164,7 +166,7 @@ static void take_id(lua_State *L, struct append_event *event)
 
 static void take_time(lua_State *L, struct append_event *event)
 {
-    struct text time = option(L, "occurred_at");
+    struct text time = option(L, 4, "occurred_at");
     struct diag diag;
 
     event->has_occurred_at = time.data != NULL;
@@ -191,6 +193,8 @@ static void take_revision(lua_State *L, struct append_event *event)
 /* ctx:emit(type, payload[, options]) */
 int ctx_effect_emit(lua_State *L)
 {
+    static const char *const names[] = {"key",      "id",          "metadata",
+                                        "revision", "occurred_at", NULL};
     struct handler_code *code = ctx_check(L, "emit");
     struct effects *effects = check_effects(code, L, "emit");
     struct append_event event = {.expect = APPEND_ANY};
@@ -201,22 +205,155 @@ int ctx_effect_emit(lua_State *L)
                           luaL_typename(L, 2));
     lua_settop(L, 4);
     luaL_checkstack(L, 24, NULL);
-    check_options(L);
+    check_options(L, 4, "emit", names);
     if (lua_isnil(L, 3)) {
         lua_newtable(L);
         lua_replace(L, 3);
     }
     event.type.data = lua_tolstring(L, 2, &event.type.len);
-    event.key = option(L, "key");
+    event.key = option(L, 4, "key");
     take_id(L, &event);
     take_time(L, &event);
     take_revision(L, &event);
-    event.payload = encode(code, L, 3, "payload");
-    push_metadata(code, L);
-    event.metadata = encode(code, L, lua_gettop(L), "metadata");
+    event.payload = encode(code, L, 3, "emit", "payload");
+    push_metadata(code, L, 4, "emit");
+    event.metadata = encode(code, L, lua_gettop(L), "emit", "metadata");
     if (effects_emit(effects, &event, &diag) != STATUS_OK)
         return luaL_error(L, "ctx:emit: %s", diag.message);
     return 0;
+}
+
+/* --- dispatch ------------------------------------------------------------- */
+
+static struct text check_text(lua_State *L, int index, const char *what)
+{
+    struct text text;
+
+    if (lua_type(L, index) != LUA_TSTRING)
+        luaL_error(L,
+                   "ctx:dispatch takes aggregate, id, command, arguments and "
+                   "options: the %s must be text, not a %s",
+                   what, luaL_typename(L, index));
+    text.data = lua_tolstring(L, index, &text.len);
+    return text;
+}
+
+static void set_text(lua_State *L, const char *name, struct text text)
+{
+    lua_pushlstring(L, text.data, text.len);
+    lua_setfield(L, -2, name);
+}
+
+static void set_json(lua_State *L, const char *name, struct text json)
+{
+    struct diag diag;
+
+    if (json.data == NULL)
+        return;
+    if (json_codec_decode(L, json, name, &diag) != STATUS_OK)
+        luaL_error(L, "ctx:dispatch: %s", diag.message);
+    lua_setfield(L, -2, name);
+}
+
+static void push_event(lua_State *L, const struct aggregate_event *event)
+{
+    char id[UUID_TEXT_LEN + 1];
+
+    uuid_format(&event->id, id);
+    lua_createtable(L, 0, 9);
+    set_text(L, "id", text_of(id));
+    set_text(L, "aggregate_type", event->aggregate_type);
+    set_text(L, "aggregate_id", event->aggregate_id);
+    set_text(L, "type", event->type);
+    set_json(L, "payload", event->payload);
+    set_json(L, "metadata", event->metadata);
+    lua_pushinteger(L, event->revision);
+    lua_setfield(L, -2, "revision");
+    int64_push(L, event->sequence);
+    lua_setfield(L, -2, "sequence");
+    int64_push(L, event->position);
+    lua_setfield(L, -2, "position");
+}
+
+static int push_outcome(lua_State *L, const struct aggregate_outcome *outcome)
+{
+    if (outcome->rejected) {
+        lua_pushnil(L);
+        lua_pushlstring(L, outcome->reason.data, outcome->reason.len);
+        if (outcome->details.data == NULL)
+            return 2;
+        lua_newtable(L);
+        set_json(L, "details", outcome->details);
+        lua_getfield(L, -1, "details");
+        lua_remove(L, -2);
+        return 3;
+    }
+    lua_createtable(L, (int)outcome->nevents, 0);
+    json_tags_push_array(L);
+    lua_setmetatable(L, -2);
+    for (size_t i = 0; i < outcome->nevents; i++) {
+        push_event(L, &outcome->events[i]);
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+    return 1;
+}
+
+/* What the command has written before it failed must not stay, whatever the
+ * script does about the error. */
+static int raise_failed(struct handler_code *code, lua_State *L,
+                        enum status status, const struct failure *failure,
+                        struct diag *diag)
+{
+    if (status == STATUS_FAILED)
+        diag_set(diag, STATUS_PERMANENT, "ctx:dispatch: %s", failure->reason);
+    else if (status == STATUS_REFUSED || status == STATUS_INVALID ||
+             status == STATUS_USAGE)
+        diag->status = STATUS_PERMANENT;
+    if (code->sql_where[0] == '\0')
+        lua_call_where(L, code->sql_where);
+    return lua_call_raise_host(L, diag);
+}
+
+/* ctx:dispatch(aggregate, id, command, args[, options]) -> events, or nil,
+ * reason[, details] */
+int ctx_effect_dispatch(lua_State *L)
+{
+    static const char *const names[] = {"metadata", "command_id", NULL};
+    struct handler_code *code = ctx_check(L, "dispatch");
+    struct effects *effects = check_effects(code, L, "dispatch");
+    struct handler_sql *sql = code->call->sql;
+    struct aggregate_command command = {.has_cause = true};
+    struct aggregate_outcome outcome;
+    struct failure failure;
+    struct text id;
+    struct diag diag;
+    enum status status;
+
+    lua_settop(L, 6);
+    luaL_checkstack(L, 24, NULL);
+    command.aggregate = check_text(L, 2, "aggregate");
+    command.id = check_text(L, 3, "id");
+    command.name = check_text(L, 4, "command");
+    check_options(L, 6, "dispatch", names);
+    if (!lua_isnil(L, 5))
+        command.args = encode(code, L, 5, "dispatch", "args");
+    id = option(L, 6, "command_id");
+    command.has_command_id = id.data != NULL;
+    if (command.has_command_id && !uuid_parse(id, &command.command_id))
+        return luaL_error(L, "ctx:dispatch: command_id is not a UUID");
+    command.cause = code->call->message->id;
+    push_metadata(code, L, 6, "dispatch");
+    command.metadata = encode(code, L, lua_gettop(L), "dispatch", "metadata");
+    limits_check(L);
+    status = handler_sql_other(sql, &diag);
+    if (status == STATUS_OK)
+        status = handler_sql_other_done(
+            sql,
+            effects_dispatch(effects, &command, &outcome, &failure, &diag));
+    limits_spent(L);
+    if (status != STATUS_OK)
+        return raise_failed(code, L, status, &failure, &diag);
+    return push_outcome(L, &outcome);
 }
 
 /* --- read ---------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
  * Ctx effect -- the methods of ctx by which listeners cause effects: emit,
- * read. Everywhere else each of them raises.
+ * dispatch, read. Everywhere else each of them raises.
  */
 #ifndef HOST_SCRIPT_CTX_EFFECT_H
 #define HOST_SCRIPT_CTX_EFFECT_H
@@ -9,6 +9,7 @@
 
 int ctx_effect_emit(lua_State *L);
 int ctx_effect_read(lua_State *L);
+int ctx_effect_dispatch(lua_State *L);
 
 /** Pushes ctx.delivery_id: the same for each attempt of a listener at one
  * message (and key, and part), and for nothing else; nil where there are no

@@ -239,6 +239,43 @@ dialect.each(function(database)
       assert.matches("with another", rows[1].reason)
     end)
 
+    it("gives commands to aggregates in its own transaction, and is told when one is rejected", function()
+      start([[
+        local total = { ["purse.Filled"] = function(purse, event) purse.sum = purse.sum + event.payload.by end }
+        return {
+          moontide.aggregate "spec.purse" {
+            initial = function() return { sum = 0 } end, apply = total,
+            commands = { fill = function(purse, args)
+              if purse.sum + args.by > 5 then return moontide.reject("full", { room = 5 - purse.sum }) end
+              if args.by < 0 then error "broken" end
+              return { moontide.event("purse.Filled", { by = args.by }) }
+            end } },
+          moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "dead_letter",
+            aggregates = { "spec.thing" },
+            on = { ["spec.Put"] = function(event, ctx)
+              local made, reason, details = ctx:dispatch("spec.purse", event.key, "fill", { by = event.payload.by })
+              ctx:emit("spec.Told", made and { sequence = made[1].sequence, by = made[1].payload.by }
+                or { reason = reason, room = details.room })
+              if event.payload.fails then error "refused" end
+            end } },
+        }]])
+      local id = rig:append("P", "spec.Put", { by = 3 }).id
+      rig:append("P", "spec.Put", { by = 1, fails = true })
+      rig:append("P", "spec.Put", { by = 2 })
+      rig:append("P", "spec.Put", { by = 1 })
+      rig:append("P", "spec.Put", { by = -1 })
+      rig:run()
+      local told = {}
+      for i, event in ipairs(rig.host:emitted "spec.Told") do told[i] = event.payload end
+      assert.same({ { sequence = 0, by = 3 }, { sequence = 1, by = 2 }, { reason = "full", room = 0 } }, told)
+      local stream = rig.app:events("--type", "purse.Filled")
+      assert.equal(2, #stream)
+      assert.equal(id, stream[1].metadata.causation_id)
+      assert.equal(id, stream[1].metadata.correlation_id)
+      assert.equal(2, #rig.host:undelivered "relay")
+      assert.matches("broken", rig.host:undelivered("relay")[2].reason)
+    end)
+
     it("is paused, resumed and shown like any consumer, and never rebuilt", function()
       start(RELAY:format "")
       rig.host:pause "relay"
