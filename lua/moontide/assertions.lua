@@ -4,6 +4,8 @@
 --   assert.waiting(host, "orders", { key = "O-1", count = 3 })
 --   assert.dead_lettered(host, "orders", { type = "order.Paid", error = "no such price" })
 --   assert.skipped(host, "orders", { position = 7 })
+--   assert.emitted(host, "mail.Wanted", { key = "A-1", payload = { iban = "X" }, count = 1 })
+--   assert.dispatched(host, "bank.account", "A-1", "account.Closed")
 --   assert.in_state(host, "orders", "HALTED", "APPLY_ERROR")
 --   assert.rejected(host:command("account", "A-1", "withdraw", { amount = 5 }), "insufficient funds")
 --   assert.emitted(host:command("account", "A-1", "deposit", { amount = 5 }), "account.Deposited", { amount = 5 })
@@ -139,8 +141,53 @@ function assertions.rejected(state, arguments)
     and (details == nil or same(outcome.details, details))
 end
 
+local EVENT_WORDS = { key = true, payload = true, count = true }
+
+-- Whether the list has such an event: by key and payload, as often as `count`.
+local function has_event(state, name, list, event_type, filter)
+  for word in pairs(filter or {}) do
+    if not EVENT_WORDS[word] then
+      error(("%s: unknown word '%s'; known are key, payload, count"):format(name, tostring(word)), 0)
+    end
+  end
+  filter = filter or {}
+  local count, lines = 0, {}
+  for _, event in ipairs(list) do
+    lines[#lines + 1] = ("  %d %s %s %s"):format(event.position, event.type, tostring(event.key),
+      require("moontide").json.encode(event.payload))
+    if (event_type == nil or event.type == event_type) and (filter.key == nil or event.key == filter.key)
+      and (filter.payload == nil or same(event.payload, filter.payload)) then
+      count = count + 1
+    end
+  end
+  state.failure_message = ("%d of these are %s%s:\n%s"):format(count, tostring(event_type),
+    filter.key and " of " .. filter.key or "", #lines > 0 and table.concat(lines, "\n") or "  none")
+  if filter.count ~= nil then return count == filter.count end
+  return count > 0
+end
+
+--- dispatched(host, aggregate, id[, type[, { payload, count }]]): the stream has
+-- an event that a command of a listener has made.
+function assertions.dispatched(state, arguments)
+  local host, aggregate, id, event_type, filter = unpack(arguments, 1, 5)
+  local json = require("moontide").json
+  local list = {}
+  for _, row in ipairs(host:query(([[
+    SELECT global_position AS position, event_type AS type, aggregate_id AS "key", payload, metadata
+      FROM %sEVENT_STORE WHERE aggregate_type = ? AND aggregate_id = ?
+     ORDER BY sequence_no]]):format(host.prefix), aggregate, id)) do
+    local metadata = row.metadata and json.decode(row.metadata)
+    row.payload = json.decode(row.payload)
+    if metadata and metadata.causation_id then list[#list + 1] = row end
+  end
+  return has_event(state, "dispatched", list, event_type, filter)
+end
+
 function assertions.emitted(state, arguments)
   local outcome, event_type, payload = arguments[1], arguments[2], arguments[3]
+  if type(outcome) == "table" and type(outcome.emitted) == "function" then -- a host: what was captured
+    return has_event(state, "emitted", outcome:emitted(), event_type, payload)
+  end
   state.failure_message = ("%s; expected %s%s"):format(decided(outcome), event_type,
     payload ~= nil and " " .. require("moontide").json.encode(payload) or "")
   for _, event in ipairs(outcome.outcome == "accepted" and outcome.events or {}) do

@@ -83,9 +83,39 @@ function Ctx:upsert(table, keys, values) end
 ---@return boolean good, any ... what fn returned, or the error's text
 function Ctx:try(fn) end
 
---- The time of the event: projections have no other clock.
+--- The time of the event: projections have no other clock. In listeners the
+--- host's time.
 ---@return string
 function Ctx:now() end
+
+---@class moontide.EmitOptions
+---@field key? string what the event is ordered by
+---@field id? string a UUID
+---@field metadata? table correlation_id and causation_id are added
+---@field revision? integer
+---@field occurred_at? string RFC 3339
+
+--- Listeners only: a captured event, in the processing transaction.
+---@param type string
+---@param payload? any
+---@param options? moontide.EmitOptions
+function Ctx:emit(type, payload, options) end
+
+--- Listeners only: the state of a read model, or nil.
+---@param projection string
+---@param key string
+---@return table?
+function Ctx:read(projection, key) end
+
+--- Listeners only: runs a command in the processing transaction. The events, or
+--- nil, reason and details when it was rejected.
+---@param aggregate string
+---@param id string
+---@param command string
+---@param args? any
+---@param options? { metadata?: table, command_id?: string }
+---@return table[]? events, string? reason, any details
+function Ctx:dispatch(aggregate, id, command, args, options) end
 
 ---@class moontide.Type
 ---@class moontide.Declaration
@@ -152,6 +182,22 @@ function moontide.projection(name) end
 ---@param name string
 ---@return fun(spec: moontide.SqlProjectionSpec): moontide.Declaration
 function moontide.sql_projection(name) end
+
+---@class moontide.ListenerSpec
+---@field start "now" | "beginning" whether what was there before its first start is for it
+---@field source? "event-store" | "event-capture"
+---@field aggregates? string[]
+---@field key? fun(event: moontide.Event): moontide.Key, ... what it is ordered by
+---@field retry? moontide.Retry
+---@field on_error? moontide.OnError
+---@field on_missing_history? "halt" | "continue"
+---@field distribution? "partitions" | "single-owner"
+---@field on table<string, moontide.SqlHandler>
+
+--- Causes effects, once per message.
+---@param name string
+---@return fun(spec: moontide.ListenerSpec): moontide.Declaration
+function moontide.listener(name) end
 
 --- Done in this order; `default` fills what is missing.
 ---@class moontide.UpcastTable

@@ -254,11 +254,19 @@ local luassert = {} -- luacheck: ignore 241
 ---@param details? any
 function luassert.rejected(outcome, reason, details) end
 
---- An event among those of a command's outcome.
----@param outcome table
+--- An event among those of a command's outcome; of a host, a captured event.
+---@param outcome table | moontide.testing.Host
 ---@param type string
----@param payload? any
+---@param payload? any of a host: { key, payload, count }
 function luassert.emitted(outcome, type, payload) end
+
+--- An event of the stream that a listener's command has made.
+---@param host moontide.testing.Host
+---@param aggregate string
+---@param id string
+---@param type? string
+---@param expected? { payload?: any, count?: integer }
+function luassert.dispatched(host, aggregate, id, type, expected) end
 
 ---@param host moontide.testing.Host
 ---@param consumer string
