@@ -104,8 +104,16 @@ void attempt_slot_start(struct attempt_slot *slot,
 
 void attempt_slot_end(struct attempt_slot *slot)
 {
+    if (slot == NULL)
+        return;
+    atomic_store_explicit(&slot->started_at, 0, memory_order_release);
+    atomic_store_explicit(&slot->waits, 0, memory_order_relaxed);
+}
+
+void attempt_slot_wait(struct attempt_slot *slot, bool waits)
+{
     if (slot != NULL)
-        atomic_store_explicit(&slot->started_at, 0, memory_order_release);
+        atomic_store_explicit(&slot->waits, waits, memory_order_relaxed);
 }
 
 /* --- the supervisor's side ------------------------------------------------ */
@@ -118,6 +126,11 @@ int64_t attempt_slot_ticked_at(const struct attempt_slot *slot)
 int64_t attempt_slot_started_at(const struct attempt_slot *slot)
 {
     return atomic_load_explicit(&slot->started_at, memory_order_acquire);
+}
+
+bool attempt_slot_waits(const struct attempt_slot *slot)
+{
+    return atomic_load_explicit(&slot->waits, memory_order_relaxed) != 0;
 }
 
 /* A copy of the page as it stood at one moment of no change. */

@@ -41,6 +41,7 @@ struct attempt_slot {
     _Atomic int64_t ticked_at;
     _Atomic int64_t started_at;
     _Atomic uint32_t version;
+    _Atomic uint32_t waits;
     int32_t kind;
     int32_t partition;
     int32_t attempt;
@@ -91,11 +92,15 @@ void attempt_slot_consumer(struct attempt_slot *slot,
 void attempt_slot_start(struct attempt_slot *slot,
                         const struct attempt_call *call);
 void attempt_slot_end(struct attempt_slot *slot);
+/** Whether the call waits for the database, which ends that by itself. */
+void attempt_slot_wait(struct attempt_slot *slot, bool waits);
 
 /** When the worker last ticked and when the call under way began, both in
  * clock_monotonic; 0: never, no call. Cheap: for the supervisor's rounds. */
 int64_t attempt_slot_ticked_at(const struct attempt_slot *slot);
 int64_t attempt_slot_started_at(const struct attempt_slot *slot);
+/** Whether the worker says that its call waits for the database. */
+bool attempt_slot_waits(const struct attempt_slot *slot);
 
 /** A copy of what the slot says, checked. Texts end with a NUL. */
 struct attempt {

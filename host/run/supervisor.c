@@ -139,8 +139,7 @@ static void tell_running(struct supervisor *supervisor,
 
 /* What it applied when it died is its failure, unless the host killed it for
  * another reason. */
-static void bury(struct supervisor *supervisor,
-                 const struct worker_process *worker)
+static void bury(struct supervisor *supervisor, struct worker_process *worker)
 {
     struct dead_worker dead = {.number = worker->number};
 
@@ -150,6 +149,9 @@ static void bury(struct supervisor *supervisor,
     dead.charged = worker_process_attempt(worker, &dead.attempt, &dead.end) &&
                    (worker->hung || !worker->failed) &&
                    supervisor->overdue == 0;
+    /* such deaths end with the message's budget: the next one need not wait */
+    if (dead.charged && dead.attempt.kind != ATTEMPT_RESET)
+        backoff_reset(&worker->backoff);
     duties_bury(supervisor->duties, &dead);
 }
 

@@ -13,7 +13,7 @@
 #define HANDLER_GRACE_US (CLOCK_SECOND / 10)
 
 /* A statement ends by itself after the limit: it waits for a lock, or for the
- * answer to an interruption. */
+ * answer to an interruption. The worker says that it is one. */
 #define WAIT_GRACE_US (8 * CLOCK_SECOND)
 
 /* Longer between two looks, and it was the looking that stood still. */
@@ -62,11 +62,13 @@ static struct process_state read_state(pid_t pid)
 
 /* Looks at a call that the last look has seen, too. */
 static enum worker_life judge_call(struct worker_watch *watch, pid_t pid,
-                                   int64_t gap, int64_t limit, int64_t now)
+                                   const struct attempt_slot *slot, int64_t gap,
+                                   int64_t limit, int64_t now)
 {
     const struct process_state process = read_state(pid);
     bool stopped = process.state == 'T' || process.state == 't';
-    bool waits = (process.state == 'S' || process.state == 'D') &&
+    bool waits = attempt_slot_waits(slot) &&
+                 (process.state == 'S' || process.state == 'D') &&
                  process.cpu == watch->cpu;
     int64_t ran;
 
@@ -111,7 +113,7 @@ enum worker_life worker_watch_look(struct worker_watch *watch, pid_t pid,
         return LIFE_WELL;
     }
     if (started != 0)
-        return judge_call(watch, pid, gap, limits->handler, now);
+        return judge_call(watch, pid, slot, gap, limits->handler, now);
     if (gap > BLINK_US)
         watch->moved_at += gap;
     if (now - watch->moved_at <= limits->silent)

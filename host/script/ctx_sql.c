@@ -1,5 +1,6 @@
 #include "script/ctx_sql.h"
 
+#include "consumer/attempt_slot.h"
 #include "script/ctx_internal.h"
 #include "script/json_tags.h"
 #include "script/lua_call.h"
@@ -36,11 +37,18 @@ static struct handler_sql *check_sql(struct handler_code *code, lua_State *L,
 }
 
 /* For statements that run at once: they may not outlive the call. Each is
- * followed by limits_spent. */
-static void watch(struct handler_sql *sql, lua_State *L)
+ * followed by waited. */
+static void watch(struct handler_code *code, lua_State *L)
 {
     limits_check(L);
-    handler_sql_deadline(sql, limits_of(L)->deadline);
+    handler_sql_deadline(code->call->sql, limits_of(L)->deadline);
+    attempt_slot_wait(code->slot, true);
+}
+
+static void waited(struct handler_code *code, lua_State *L)
+{
+    attempt_slot_wait(code->slot, false);
+    limits_spent(L);
 }
 
 static struct handler_sql *check_write(struct handler_code *code, lua_State *L,
@@ -143,10 +151,10 @@ int ctx_sql_update(lua_State *L)
     enum status status;
 
     statement = check_statement(code, L, "update", &nparams);
-    watch(sql, L);
+    watch(code, L);
     status = handler_sql_update(sql, &statement->sql, code->parameters, nparams,
                                 &affected, &diag);
-    limits_spent(L);
+    waited(code, L);
     if (status != STATUS_OK)
         return raise(code, L, &diag);
     lua_pushnumber(L, (lua_Number)affected);
@@ -172,7 +180,7 @@ static void push_rows(struct handler_code *code, lua_State *L)
     lua_setmetatable(L, list);
     for (;;) {
         if (db_next(code->rows, &more, &diag) != STATUS_OK) {
-            limits_spent(L);
+            waited(code, L);
             handler_code_close_rows(code);
             raise(code, L, &diag);
         }
@@ -190,7 +198,7 @@ static void push_rows(struct handler_code *code, lua_State *L)
         }
         lua_rawseti(L, list, count);
     }
-    limits_spent(L);
+    waited(code, L);
 }
 
 /* The states of a batch are written when it ends, so its rows are old ones,
@@ -220,13 +228,15 @@ int ctx_sql_query(lua_State *L)
     statement = check_statement(code, L, "query", &nparams);
     if (!handler_sql_may_write(sql))
         refuse_own_table(code, L);
-    watch(sql, L);
+    watch(code, L);
     status = handler_sql_query(sql, &statement->sql, code->parameters, nparams,
                                &code->rows, &diag);
     limits_spent(L);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        waited(code, L);
         return raise(code, L, &diag);
-    push_rows(code, L);
+    }
+    push_rows(code, L); /* some of them may not have come yet */
     handler_code_close_rows(code);
     return 1;
 }
@@ -391,9 +401,9 @@ int ctx_sql_try(lua_State *L)
         return luaL_error(L, "ctx:try takes a function, not a %s",
                           luaL_typename(L, 2));
     lua_settop(L, 2);
-    watch(sql, L);
+    watch(code, L);
     status = handler_sql_try(sql, &diag);
-    limits_spent(L);
+    waited(code, L);
     if (status != STATUS_OK)
         return raise(code, L, &diag);
     lua_pushboolean(L, 1);
@@ -403,7 +413,7 @@ int ctx_sql_try(lua_State *L)
         return give_up(code, L, &failure);
     }
     status = send_queue(sql, &failure.host);
-    limits_spent(L);
+    waited(code, L);
     if (status != STATUS_OK) {
         failure.outcome = LUA_CALL_HOST;
         snprintf(failure.message, sizeof(failure.message), "%s",

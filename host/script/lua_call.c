@@ -270,6 +270,7 @@ static void tell_error(lua_State *L, struct lua_failure *failure)
     struct script_state *state = script_state_of(L);
     struct description description = {.text = TEXT_NONE};
     struct job job = {.fn = describe, .arg = &description};
+    char late[LIMITS_TEXT_SIZE];
     int value = lua_gettop(L);
 
     failure->outcome = LUA_CALL_ERROR;
@@ -285,6 +286,11 @@ static void tell_error(lua_State *L, struct lua_failure *failure)
         if (lua_pcall(L, 2, 1, 0) != 0)
             description.text = TEXT_LITERAL(
                 "error value whose __tostring gives no text");
+        if (state->limits.expired) {
+            failure->outcome = LUA_CALL_TIMEOUT;
+            limits_time_text(&state->limits, late);
+            description.text = text_of(late);
+        }
     }
     compose(failure, state->error_where, description.text);
     if (description.permanent)

@@ -157,8 +157,26 @@ static void a_handler_that_waits_has_the_time_of_a_lock(void **state)
     wait_until_it_sleeps(pid);
     assert_int_equal(look_for(&w, LOOK_US), LIFE_WELL);
     w.memory.slot.started_at = w.now;
+    w.memory.slot.waits = 1;
     assert_int_equal(look_for(&w, 6 * CLOCK_SECOND), LIFE_WELL);
     assert_int_equal(look_for(&w, 6 * CLOCK_SECOND), LIFE_HANDLER);
+    end(pid);
+}
+
+static void a_handler_that_waits_for_anything_else_hangs(void **state)
+{
+    struct watched w;
+    int64_t since;
+    pid_t pid = child(false);
+
+    (void)state;
+    begin(&w, pid);
+    wait_until_it_sleeps(pid);
+    assert_int_equal(look_for(&w, LOOK_US), LIFE_WELL);
+    w.memory.slot.started_at = since = w.now;
+    assert_int_equal(look_for(&w, 2 * CLOCK_SECOND), LIFE_HANDLER);
+    assert_in_range(w.now - since, CLOCK_SECOND,
+                    CLOCK_SECOND + 2 * CLOCK_SECOND / 10);
     end(pid);
 }
 
@@ -225,6 +243,7 @@ int main(void)
         cmocka_unit_test(one_that_does_not_is_silent_and_then_hung),
         cmocka_unit_test(a_handler_that_burns_its_time_hangs),
         cmocka_unit_test(a_handler_that_waits_has_the_time_of_a_lock),
+        cmocka_unit_test(a_handler_that_waits_for_anything_else_hangs),
         cmocka_unit_test(
             a_stopped_process_is_silent_and_its_handler_does_not_hang),
         cmocka_unit_test(one_that_nobody_looked_at_is_not_to_blame),

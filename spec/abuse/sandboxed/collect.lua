@@ -1,0 +1,3 @@
+-- Collects garbage for ever.
+-- ends: ^error: .+
+while true do collectgarbage() end

@@ -1,0 +1,3 @@
+-- Takes the watch away.
+-- ends: ^error: .+
+debug.sethook()

@@ -1,0 +1,3 @@
+-- Raises no.
+-- ends: ^error: handlers/NAME%.lua:%d+: error value is false
+error(false)

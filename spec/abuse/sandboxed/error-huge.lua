@@ -1,0 +1,3 @@
+-- Raises five megabytes.
+-- ends: ^%a+: handlers/NAME%.lua:%d+: .+
+error(("x"):rep(5 * 2 ^ 20))

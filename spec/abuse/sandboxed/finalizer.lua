@@ -1,0 +1,3 @@
+-- Asks for a finalizer.
+-- ends: ^error: .+
+newproxy(true)

@@ -1,0 +1,3 @@
+-- Keeps a function.
+-- ends: ^%a+: handlers/NAME%.lua:%d+: .+
+state.f = function() end

@@ -1,0 +1,3 @@
+-- Makes a global.
+-- ends: ^error: .+
+leaked = true

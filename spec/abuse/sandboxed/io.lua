@@ -1,0 +1,3 @@
+-- Opens a file.
+-- ends: ^error: .+
+io.open("/etc/passwd")

@@ -1,0 +1,3 @@
+-- Turns the compiler on.
+-- ends: ^error: .+
+jit.on()

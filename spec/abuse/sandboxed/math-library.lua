@@ -1,0 +1,3 @@
+-- Changes the math library for others.
+-- ends: ^error: .+
+math.floor = function() return 0 end

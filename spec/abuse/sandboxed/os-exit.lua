@@ -1,0 +1,3 @@
+-- Leaves.
+-- ends: ^error: .+
+os.exit(0)

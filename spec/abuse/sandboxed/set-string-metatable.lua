@@ -1,0 +1,3 @@
+-- Replaces what every string has.
+-- ends: ^error: .+
+setmetatable(getmetatable "", { __index = {} })

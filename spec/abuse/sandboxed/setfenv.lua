@@ -1,0 +1,3 @@
+-- Changes its environment.
+-- ends: ^error: .+
+setfenv(1, {})

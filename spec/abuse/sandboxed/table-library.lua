@@ -1,0 +1,3 @@
+-- Takes a function of the table library away.
+-- ends: ^error: .+
+table.insert = nil
