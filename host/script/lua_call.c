@@ -298,9 +298,17 @@ static void tell_error(lua_State *L, struct lua_failure *failure)
     lua_settop(L, value - 1);
 }
 
+/* A collection halves the buffer in which strings are put together, however
+ * large a script has made it: as long as there is much to gain, once more. */
 static int collect(lua_State *L)
 {
-    (void)lua_gc(L, LUA_GCCOLLECT, 0);
+    const struct limits *limits = limits_of(L);
+    size_t before;
+
+    do {
+        before = limits->used;
+        (void)lua_gc(L, LUA_GCCOLLECT, 0);
+    } while (limits->used + (limits->memory >> 6) < before);
     return 0;
 }
 

@@ -1,4 +1,4 @@
 -- A string that doubles.
--- ends: ^memory: handlers/NAME%.lua:%d+: handler needed more than limits%.memory = 24MiB
+-- ends: ^%a+: handlers/NAME%.lua:%d+: .+
 local s = "x"
 while true do s = s .. s end
