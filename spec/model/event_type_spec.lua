@@ -158,7 +158,7 @@ dialect.each(function(database)
 
     it("stops a step that runs for ever, like a handler", function()
       start(named "revision = 1, upcast = { [0] = function() while true do end end }",
-        { retry = { attempts = 1 }, on_error = "dead_letter", limits = { time = "50ms" } })
+        { retry = { attempts = 1 }, on_error = "dead_letter", limits = { time = "1s" } })
       rig:append("A", "spec.Named", {}, { revision = 0 })
       rig:run()
       assert.matches("^timeout:", rig:undelivered()[1].reason)
