@@ -93,7 +93,7 @@ class Member:
         self.name = name
         shutil.copytree(APPLICATION, folder)
         for file, old, new in (
-                ("moontide.conf.lua", "WORKERS", str(workers)),
+                ("moontide.conf.lua", "workers = 2", f"workers = {workers}"),
                 ("ledger.sql", "${serial}", SERIAL[database.name])):
             path = folder / file
             path.write_text(path.read_text(encoding="utf-8").replace(old, new),

@@ -1,6 +1,6 @@
 return {
   partitions = 12,
-  workers = WORKERS, -- replaced by scripts/faults
+  workers = 2, -- replaced by scripts/faults
   lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" },
   poll = { max_interval = "50ms" },
   limits = { time = "2s" },
