@@ -39,6 +39,7 @@ static const struct cli_option worker_options[] = {
     {.name = "instance", .argument = "ID", .doc = "the instance that it is"},
     {.name = "supervisor", .argument = "PID", .doc = "who has started it"},
     {.name = "scripts", .argument = "PLACE", .doc = "what it is to load"},
+    {.name = "replaces", .doc = "it does not begin a run of the host"},
     {.name = NULL},
 };
 

@@ -13,6 +13,7 @@ enum status cli_worker(struct cli *cli, struct diag *diag)
         .instance_id = cli_value(cli, "instance"),
         .scripts = cli_value(cli, "scripts"),
         .quiet = cli->quiet,
+        .replaces = cli_given(cli, "replaces"),
     };
     int64_t supervisor;
     enum status status = cli_integer(cli, "supervisor", 0, 0, INT_MAX,

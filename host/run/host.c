@@ -167,6 +167,7 @@ enum status host_open(struct application *app,
     for (size_t i = 0; i < host->nworkers; i++) {
         declared_consumer_init(&host->workers[i].declared, app, &host->env,
                                &declarations[i]);
+        host->workers[i].declared.consumer.keeps_halt = host->options.replaces;
         host->workers[i].topic = host_topic_of(host, declarations[i].source);
     }
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)

@@ -23,6 +23,9 @@ struct host_options {
     struct attempt_slot *slot;
     /** Heartbeats and marks are the supervisor's: marks are only read. */
     bool supervised;
+    /** It takes another one's place in a host that runs: what is halted stays
+     * so, since a fresh budget is for a start of the host only. */
+    bool replaces;
     /** Called between steps, by host_run: waits so many microseconds at most
      * (0: not at all). True, and sooner, when there is something to look at;
      * false, and perhaps sooner, otherwise. NULL: waits for the database, as
@@ -38,7 +41,7 @@ struct host_options {
 
 /** The application must have a database, tables and scripts, and outlive the
  * host, and so must what `options` points to. Registers the consumers; a
- * halted one is retried (APPLY_ERROR). */
+ * halted one is retried (APPLY_ERROR), unless this is a replacement. */
 enum status host_open(struct application *app,
                       const struct host_options *options, struct host **host,
                       struct diag *diag) MUST_CHECK;

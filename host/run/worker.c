@@ -153,6 +153,8 @@ static bool read_channel(struct worker_state *worker)
         n = recv(WORKER_CHANNEL_FD, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (n == 0)
             end_without_supervisor(worker, "it is gone");
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            end_without_supervisor(worker, strerror(errno));
         if (n > 0)
             channel_reader_add(&worker->reader, bytes, (size_t)n);
     } while (n == (ssize_t)sizeof(bytes));
@@ -211,6 +213,7 @@ static enum status run_host(struct application *app,
         .instance_id = options->instance_id,
         .slot = worker->slot,
         .supervised = true,
+        .replaces = options->replaces,
         .wait = wait_for_work,
         .wait_arg = worker,
         .between = follow_orders,

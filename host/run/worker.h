@@ -23,6 +23,7 @@ struct worker_options {
     pid_t supervisor;    /* whoever started it */
     const char *scripts; /* where they lie: script_place_write */
     bool quiet;          /* warnings and errors only */
+    bool replaces;       /* another one has died, or the host runs already */
 };
 
 /** Call first: from now on this process ends with its supervisor, and has

@@ -15,7 +15,7 @@
 /* One that has lived so long is not in a loop of crashes. */
 #define SETTLED_US (10 * CLOCK_SECOND)
 
-#define ARGUMENTS_MAX 12
+#define ARGUMENTS_MAX 16
 
 void worker_process_init(struct worker_process *worker,
                          struct supervisor *supervisor, int number)
@@ -189,8 +189,12 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *space)
 
     if (n > 0)
         take_bytes(worker, space->base, (size_t)n);
-    else if (n < 0) /* the exit comes next */
+    if (n < 0) {
+        /* it is at its end already, or beyond reach: a handler may have closed
+         * what was not its own */
         (void)uv_read_stop(stream);
+        worker_process_kill(worker, NULL);
+    }
     mem_free(space->base);
 }
 
@@ -322,6 +326,10 @@ static int spawn(struct worker_process *worker)
     }
     if (options->quiet)
         arguments[n++] = "--quiet";
+    /* or a message that ends process after process would get a fresh budget
+     * with each of them */
+    if (worker->supervisor->started || worker->supervisor->crashes > 0)
+        arguments[n++] = "--replaces";
     return uv_spawn(&worker->supervisor->loop, &worker->process, &how);
 }
 

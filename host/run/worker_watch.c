@@ -63,8 +63,10 @@ static struct process_state read_state(pid_t pid)
 /* Looks at a call that the last look has seen, too. */
 static enum worker_life judge_call(struct worker_watch *watch, pid_t pid,
                                    const struct attempt_slot *slot, int64_t gap,
-                                   int64_t limit, int64_t now)
+                                   const struct worker_watch_limits *limits,
+                                   int64_t now)
 {
+    int64_t limit = limits->handler;
     const struct process_state process = read_state(pid);
     bool stopped = process.state == 'T' || process.state == 't';
     bool waits = attempt_slot_waits(slot) &&
@@ -75,8 +77,12 @@ static enum worker_life judge_call(struct worker_watch *watch, pid_t pid,
     if (stopped || gap > BLINK_US)
         watch->excused += gap;
     watch->cpu = process.cpu;
-    if (stopped)
-        return LIFE_SILENT;
+    if (process.state != 'T')
+        watch->stopped = 0; /* one that is debugged has all the time */
+    else if (gap <= BLINK_US)
+        watch->stopped += gap;
+    if (stopped) /* it may hold the only lock that there is to write */
+        return watch->stopped > limits->hung ? LIFE_HUNG : LIFE_SILENT;
     ran = now - watch->called_at - watch->excused;
     if (ran <= limit + HANDLER_GRACE_US ||
         (waits && ran <= limit + HANDLER_GRACE_US + WAIT_GRACE_US))
@@ -104,7 +110,7 @@ enum worker_life worker_watch_look(struct worker_watch *watch, pid_t pid,
     if (first || started != watch->started_at || ticked != watch->ticked_at) {
         if (first || started != watch->started_at) {
             watch->called_at = call_began(started, watch->moved_at, now);
-            watch->excused = 0;
+            watch->excused = watch->stopped = 0;
             watch->cpu = -1;
         }
         watch->started_at = started;
@@ -113,7 +119,7 @@ enum worker_life worker_watch_look(struct worker_watch *watch, pid_t pid,
         return LIFE_WELL;
     }
     if (started != 0)
-        return judge_call(watch, pid, slot, gap, limits->handler, now);
+        return judge_call(watch, pid, slot, gap, limits, now);
     if (gap > BLINK_US)
         watch->moved_at += gap;
     if (now - watch->moved_at <= limits->silent)

@@ -14,7 +14,8 @@ enum worker_life {
     LIFE_WELL,
     LIFE_SILENT,  /* it may be stopped: nobody vouches for it */
     LIFE_HANDLER, /* a handler has run past its time: to be ended */
-    LIFE_HUNG,    /* silent for too long, and in no handler: to be ended */
+    LIFE_HUNG,    /* silent for too long, in no handler or stopped in one: to
+                   * be ended */
 };
 
 /** Durations, in microseconds. */
@@ -31,6 +32,7 @@ struct worker_watch {
     int64_t ticked_at, started_at; /* what the slot said then */
     int64_t called_at;             /* monotonic: when the call began */
     int64_t excused;               /* time in which that call could not run */
+    int64_t stopped;               /* time for which it is stopped by now */
     int64_t cpu; /* ticks that the process had used by the last look */
 };
 

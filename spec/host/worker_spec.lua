@@ -334,6 +334,52 @@ dialect.each(function(database)
       complete(10)
     end)
 
+    it("gives what is halted no fresh budget when a worker is replaced", function()
+      app:configure(PATIENT .. 'retry = { attempts = 1 }')
+      app:write("handlers/ledger.lua", (HANDLER:gsub("while true do n = n %+ 1 end", 'error "not today"')))
+      app:append { { aggregate_id = "A-1", type = "thing.Endless" } }
+      local host = start(1)
+      local halted = "SELECT state_since FROM CONSUMERS WHERE state = 'HALTED'"
+      process.wait_until(function() return app.db:value(halted) ~= "" end, 60, function()
+        return "a halted consumer\n" .. host:err()
+      end)
+      local since = app.db:value(halted)
+      assert.is_true(process.signal(host:workers()[1], "KILL"))
+      process.wait_until(function() return host:err():find("runs again", 1, true) end, 60, function()
+        return "another worker\n" .. host:err()
+      end)
+      stop(host)
+      assert.equal(since, app.db:value(halted))
+      -- a start of the host does
+      host = start(1)
+      process.wait_until(function()
+        local now = app.db:value(halted)
+        return now ~= "" and now ~= since
+      end, 60, function()
+        return "another attempt\n" .. host:err()
+      end)
+      stop(host)
+    end)
+
+    it("replaces a worker that has closed the way to it", function()
+      app:configure(PATIENT .. 'grants = { "ffi" }, on_error = "dead_letter", retry = { attempts = 2 }')
+      app:write("handlers/ledger.lua", (HANDLER:gsub("while true do n = n %+ 1 end", [[
+        local ffi = require "ffi"
+        ffi.cdef "int close(int);"
+        ffi.C.close(3)]])))
+      local host = start(1)
+      local first = host:workers()[1]
+      app:append { { aggregate_id = "A-1", type = "thing.Endless" } }
+      process.wait_until(function()
+        local now = host:workers()
+        return #now == 1 and now[1] ~= first
+      end, 60, function() return "another worker\n" .. host:err() end)
+      app:append(events(20))
+      wait_for(20, host)
+      stop(host)
+      complete(20)
+    end)
+
     it("does not spin when messages kill worker after worker, and all others are applied", function()
       app:configure 'partitions = 12, grants = { "os" }, on_error = "dead_letter"'
       app:write("handlers/ledger.lua", (HANDLER:gsub("while true do n = n %+ 1 end", "os.exit(3)")))

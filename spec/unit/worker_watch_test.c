@@ -204,6 +204,34 @@ a_stopped_process_is_silent_and_its_handler_does_not_hang(void **state)
     end(pid);
 }
 
+/* It may hold the one lock that there is, as on SQLite. */
+static void a_process_that_stays_stopped_in_a_handler_is_hung(void **state)
+{
+    struct watched w;
+    int64_t since;
+    pid_t pid = child(true);
+    int status;
+
+    (void)state;
+    begin(&w, pid);
+    assert_int_equal(look_for(&w, LOOK_US), LIFE_WELL);
+    w.memory.slot.started_at = since = w.now;
+    assert_int_equal(look_for(&w, CLOCK_SECOND / 2), LIFE_WELL);
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    /* a supervisor that was stopped, too, has not seen how long */
+    w.now += 1000 * CLOCK_SECOND;
+    since = w.now;
+    while (worker_watch_look(&w.watch, pid, &w.memory.slot, &limits,
+                             w.now += LOOK_US) == LIFE_SILENT)
+        assert_true(w.now - since < 70 * CLOCK_SECOND);
+    assert_true(w.now - since > 58 * CLOCK_SECOND);
+    assert_int_equal(worker_watch_look(&w.watch, pid, &w.memory.slot, &limits,
+                                       w.now += LOOK_US),
+                     LIFE_HUNG);
+    end(pid);
+}
+
 static void one_that_nobody_looked_at_is_not_to_blame(void **state)
 {
     struct watched w;
@@ -246,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_handler_that_waits_for_anything_else_hangs),
         cmocka_unit_test(
             a_stopped_process_is_silent_and_its_handler_does_not_hang),
+        cmocka_unit_test(a_process_that_stays_stopped_in_a_handler_is_hung),
         cmocka_unit_test(one_that_nobody_looked_at_is_not_to_blame),
         cmocka_unit_test(no_value_of_a_slot_makes_it_live_for_ever),
     };
