@@ -40,13 +40,13 @@ dialect.each(function(database)
         local lock
         return {
           leave = function() lock = app.db:hold(app.db.lock_checkpoints) end,
-          come_back = function() lock.release() end, words = { "run" },
+          come_back = function() lock.release() end, words = { "run" }, workers = 1,
         }
       end
       local proxied = proxy.start(app, {})
       return {
         leave = function() proxied:leave() end, come_back = function() proxied:come_back() end,
-        words = { "run", "--workers", "2", "--database", proxied.url },
+        words = { "run", "--workers", "2", "--database", proxied.url }, workers = 2,
       }
     end
 
@@ -65,6 +65,11 @@ dialect.each(function(database)
       local away = outage()
       local host = app:start(unpack(away.words))
       wait_for(2, host)
+      -- each worker is there and has said so in the database
+      process.wait_until(function()
+        return #host:workers() == away.workers
+          and tonumber(app.db:value "SELECT count(*) FROM PARTITION_MEMBERS") == away.workers
+      end, 60, function() return host:err() end)
       local function cpu()
         local sum = process.cpu(host.pid)
         for _, pid in ipairs(host:workers()) do sum = sum + process.cpu(pid) end
