@@ -281,11 +281,26 @@ static enum status remove_rows(struct operation *op, enum sql_statement which,
                       2, count, diag);
 }
 
+/* Its leases and its row; the leases last of what others lock, too. */
+static enum status remove_consumer(struct operation *op, struct diag *diag)
+{
+    const struct db_value name[] = {db_string(op->type), db_string(op->name)};
+    const struct db_value id = db_string(op->row.id);
+    enum status status = db_execute(
+        op->env->db, catalog_sql(op->env->catalog, SQL_UNSUBSCRIBE_LEASES),
+        name, 2, NULL, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    return db_execute(op->env->db,
+                      catalog_sql(op->env->catalog, SQL_UNSUBSCRIBE_CONSUMER),
+                      &id, 1, NULL, diag);
+}
+
 /* In the order that the foreign keys ask for. */
 static enum status remove_all(struct operation *op, const char *source,
                               struct operate_result *result, struct diag *diag)
 {
-    const struct db_value id = db_string(op->row.id);
     enum status status = remove_rows(op, SQL_UNSUBSCRIBE_SKIPPED, source,
                                      &result->skipped, diag);
 
@@ -297,9 +312,7 @@ static enum status remove_all(struct operation *op, const char *source,
                              &result->checkpoints, diag);
     if (status != STATUS_OK || !result->gone)
         return status;
-    return db_execute(op->env->db,
-                      catalog_sql(op->env->catalog, SQL_UNSUBSCRIBE_CONSUMER),
-                      &id, 1, NULL, diag);
+    return remove_consumer(op, diag);
 }
 
 static enum status unsubscribe_it(struct operation *op, void *arg,

@@ -210,6 +210,24 @@ dialect.each(function(database)
       says("projection 'notes' is declared, but no host has run it yet: nothing changed", "unsubscribe", "notes")
     end)
 
+    it("unsubscribe leaves no lease of the consumer, and all of its neighbour's", function()
+      world.start()
+      world.app:write("handlers/others.lua", [[local moontide = require "moontide"
+        return moontide.projection "others" { on = {
+          ["spec.Put"] = function(state, event) state.n = event.position end } }]])
+      world.append { { "A" } }
+      world.app:ok("run", "--until-idle")
+      local leases = "SELECT count(*) FROM PARTITION_OWNERSHIP WHERE consumer_name = '%s'"
+      assert.equal(tostring(PARTITIONS), world.value(leases:format "notes"))
+      world.app:ok("unsubscribe", "notes", "--force")
+      assert.equal("0", world.value(leases:format "notes"))
+      assert.equal(tostring(PARTITIONS), world.value(leases:format "others"))
+      world.append { { "B" } } -- one that comes back has what it needs
+      world.value 'DELETE FROM ledger'
+      world.app:ok("run", "--until-idle")
+      assert.same({ "A:1", "B:2" }, world.ledger())
+    end)
+
     it("are what status tells to use, with the consumer's name", function()
       halt()
       local function problem() return world.app:json("status").problems[1] end
