@@ -331,8 +331,9 @@ enum status aggregate_dispatch(struct aggregates *aggregates, struct db *db,
     };
     status = aggregate_find(options->declarations, options->count,
                             command->aggregate, &d.declaration, diag);
-    if (status == STATUS_OK)
-        status = check_command(&d, diag);
+    if (d.declaration == NULL)
+        return status;
+    status = check_command(&d, diag);
     if (status == STATUS_OK && command->has_command_id)
         status = aggregate_result_find(&d, &done, diag);
     if (status != STATUS_OK || done)

@@ -86,7 +86,7 @@ static struct text member_text(struct arena *arena, struct json_value object,
 {
     struct buffer text = BUFFER_EMPTY;
     struct json_value value;
-    struct text kept = TEXT_NONE;
+    struct text kept;
 
     if (!member(object, name, &value) || value.kind != JSON_STRING)
         return TEXT_NONE;
