@@ -411,11 +411,12 @@ return moontide.projection "doors" {
       assert.equal(7, found.topics[1].mark)
       for _, consumer in ipairs(found.consumers) do
         assert.same({ "blocked_partitions", "changed", "declared", "epoch", "incomplete_through", "lag", "last_error",
-          "name", "next_retry_at", "oldest", "position", "rate", "rebuild_due", "replay", "source", "state",
+          "name", "next_retry_at", "oldest", "owners", "position", "rate", "rebuild_due", "replay", "source", "state",
           "state_since", "type", "undelivered" }, keys(consumer))
         assert.equal("RUNNING", consumer.state)
         assert.same({ messages = 0, seconds = 0 }, consumer.lag)
         assert.same({}, consumer.undelivered)
+        assert.same({}, consumer.owners)
         assert.equal("event-store", consumer.source)
       end
       assert.same({}, found.problems)

@@ -55,13 +55,22 @@ dialect.each(function(database)
     return list
   end
 
+  -- Once its worker has used the processor for long, the handler is in its loop.
+  local function in_its_loop(host)
+    local worker = host:worker()
+    process.wait_until(function() return process.cpu(worker) > 0.5 end, 30, function()
+      return "the handler does not run\n" .. host:err()
+    end)
+  end
+
   describe("a running host", function()
     it("ends with 1 when the batch in hand outlasts stop_timeout, and keeps nothing of it", function()
       app:configure 'partitions = 12, stop_timeout = "1s", limits = { time = "60s" }'
       app:append(events(1))
       app:append { { aggregate_id = "K-1", type = "thing.Slow", payload = '{"loops":1e15}' } }
-      local host = app:start "run"
+      local host = app:start("run", "--workers", "1")
       process.wait_until(function() return host:err():find("running", 1, true) end, 30, "the host to run")
+      in_its_loop(host)
       host:signal "TERM"
       local result = host:wait(20)
       assert.equal(1, result.code)
@@ -122,9 +131,7 @@ dialect.each(function(database)
       app:append { { type = "thing.Slow", payload = '{"loops":3000000000}' } }
       local host = app:start("run", "--workers", "1")
       process.wait_until(function() return host:err():find("running", 1, true) end, 20, "the host")
-      -- once it has used the processor for long, the handler is in its loop
-      local worker = host:worker()
-      process.wait_until(function() return process.cpu(worker) > 0.5 end, 20, "the handler")
+      in_its_loop(host)
       host:signal "TERM"
       host:signal "TERM"
       process.wait_until(function() host:signal "TERM"; return not host:alive() end, 10, "the end")
