@@ -233,8 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_equal_within_one),
-        cmocka_unit_test(
-            the_same_tables_give_the_same_division_and_it_stays),
+        cmocka_unit_test(the_same_tables_give_the_same_division_and_it_stays),
         cmocka_unit_test(an_arrival_moves_its_own_share_only),
         cmocka_unit_test(a_departure_moves_what_the_departed_held_only),
         cmocka_unit_test(what_belongs_together_stays_together),
