@@ -138,7 +138,8 @@ static enum status write_rows(struct coordinator *k, struct diag *diag)
                                         k->times.duration, diag);
 
     for (size_t i = 0; i < k->count; i++)
-        list_add(&list, &k->consumers[i], 0, 0);
+        if (!k->consumers[i].away)
+            list_add(&list, &k->consumers[i], 0, 0);
     const struct db_value params[] = {db_string(k->id),
                                       db_texts(list.types, list.count),
                                       db_texts(list.names, list.count)};
@@ -167,9 +168,25 @@ enum status coordinator_join(struct coordinator *k, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     k->joined = true;
+    k->outdated = false;
     k->beat_at = now;
     k->look_at = 0;
     return STATUS_OK;
+}
+
+void coordinator_stay_away(struct coordinator *k, size_t consumer, bool away)
+{
+    if (k->consumers[consumer].away == away)
+        return;
+    k->consumers[consumer].away = away;
+    k->outdated = true;
+    if (away)
+        leases_drop_all(k->consumers[consumer].leases);
+}
+
+bool coordinator_is_outdated(const struct coordinator *k)
+{
+    return !k->joined || k->outdated;
 }
 
 enum status coordinator_beat(struct coordinator *k, struct diag *diag)
@@ -207,6 +224,8 @@ int64_t coordinator_left(const struct coordinator *k)
     int64_t now = clock_monotonic();
     int64_t left = k->look_at - now;
 
+    if (coordinator_is_outdated(k))
+        return 0;
     if (k->beats && k->beat_at + k->times.heartbeat - now < left)
         left = k->beat_at + k->times.heartbeat - now;
     return left > 0 ? left : 0;
@@ -429,7 +448,7 @@ enum status coordinator_look(struct coordinator *k, bool *acts,
         k->consumers[i].changing = false;
     status = read_view(&view, diag);
     for (size_t i = 0; status == STATUS_OK && i < k->count; i++)
-        mine = mine && view.consumers[i].mine;
+        mine = mine && (view.consumers[i].mine || k->consumers[i].away);
     if (status != STATUS_OK)
         return status;
     if (!mine) { /* it was taken for dead; what it holds stays its own until
@@ -438,7 +457,8 @@ enum status coordinator_look(struct coordinator *k, bool *acts,
         return status;
     }
     for (size_t i = 0; i < k->count; i++)
-        decide(k, &k->consumers[i], &view.consumers[i]);
+        if (!k->consumers[i].away)
+            decide(k, &k->consumers[i], &view.consumers[i]);
     look_again(k, view.lapses);
     *acts = k->nchanges > 0 || k->nlapsed > 0;
     return STATUS_OK;

@@ -34,6 +34,7 @@ struct coordinator_consumer {
     bool together;           /* distribution = "single-owner" */
     struct leases *leases;   /* borrowed; filled here */
     bool changing;           /* by the last look: some of it comes or goes */
+    bool away;               /* it is no member of it and holds nothing of it */
 };
 
 struct coordinator {
@@ -48,6 +49,7 @@ struct coordinator {
 
     /* Fields for coordinator.c. */
     bool joined;
+    bool outdated;   /* who is away has changed since it joined */
     bool awaits;     /* something that is assigned here is not held yet */
     int64_t beat_at; /* monotonic: last heartbeat */
     int64_t look_at; /* monotonic: when to look next */
@@ -71,6 +73,13 @@ void coordinator_free(struct coordinator *coordinator);
  * dead. */
 enum status coordinator_join(struct coordinator *coordinator,
                              struct diag *diag) MUST_CHECK;
+
+/** Lets go of one of its consumers until it is back, with the next join. What
+ * is held of it may not be applied from now on. */
+void coordinator_stay_away(struct coordinator *coordinator, size_t consumer,
+                           bool away);
+/** Whether its memberships are to be written before anything else. */
+bool coordinator_is_outdated(const struct coordinator *coordinator);
 
 /** Its heartbeat, when it is time for one and it beats itself. */
 enum status coordinator_beat(struct coordinator *coordinator,

@@ -121,8 +121,8 @@ static enum status start_worker(struct host *host, struct worker *worker,
 
 /* One that came with a reload. Nobody has looked at the checkpoints of a new
  * consumer yet, when the others' were. */
-static enum status start_late(struct host *host, struct worker *worker,
-                              struct diag *diag)
+enum status host_start_late(struct host *host, struct worker *worker,
+                            struct diag *diag)
 {
     enum status status = start_worker(host, worker, diag);
 
@@ -297,7 +297,7 @@ static enum status step_worker(struct host *host, struct worker *worker,
     return status;
 }
 
-static bool is_passing(enum status status)
+bool host_is_passing(enum status status)
 {
     return status == STATUS_CONFLICT || status == STATUS_LOST ||
            status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
@@ -307,22 +307,7 @@ static bool is_passing(enum status status)
 static bool ends_round(enum status status)
 {
     return status == STATUS_LOST || status == STATUS_UNAVAILABLE ||
-           (status != STATUS_OK && !is_passing(status));
-}
-
-/* What does not pass by itself stops its consumer only; it is tried again now
- * and then, and told once. */
-static enum status tell_stuck(struct host *host, struct worker *worker)
-{
-    worker->stuck = true;
-    if (!worker->stuck_told)
-        log_write(
-            &host->app->log, LOG_ERROR,
-            &(struct log_about){.consumer = worker->declared.consumer.name.name,
-                                .topic = worker->declared.consumer.source},
-            "stands still: %s", worker->trouble.message);
-    worker->stuck_told = true;
-    return STATUS_OK;
+           (status != STATUS_OK && !host_is_passing(status));
 }
 
 void host_start_workers(struct host *host)
@@ -332,9 +317,9 @@ void host_start_workers(struct host *host)
         enum status status = STATUS_OK;
 
         if (!worker->started)
-            status = start_late(host, worker, &worker->trouble);
-        if (status != STATUS_OK && !is_passing(status))
-            (void)!tell_stuck(host, worker);
+            status = host_start_late(host, worker, &worker->trouble);
+        if (status != STATUS_OK && !host_is_passing(status))
+            host_stand_still(host, worker);
         if (ends_round(status))
             return; /* the next round goes on with it */
     }
@@ -346,8 +331,10 @@ enum status host_step(struct host *host, struct host_progress *progress,
     struct application *app = host->app;
     bool refresh = host_refresh_is_due(host);
     bool any = false;
-    enum status status = host_lease_step(host, diag);
+    enum status status = refresh ? host_end_standstills(host, diag) : STATUS_OK;
 
+    if (status == STATUS_OK)
+        status = host_lease_step(host, diag);
     if (status == STATUS_OK)
         status = host_advance_marks(host, diag);
     if (refresh)
@@ -359,11 +346,10 @@ enum status host_step(struct host *host, struct host_progress *progress,
         enum status own = STATUS_OK;
         bool worked = false;
 
-        if (worker->stuck && !refresh)
+        if (worker->stuck)
             continue;
-        worker->stuck = false;
         if (!worker->started)
-            own = start_late(host, worker, &worker->trouble);
+            own = host_start_late(host, worker, &worker->trouble);
         worker->reload |= worker->declared.consumer.leases.changed;
         if (own == STATUS_OK && worker->reload) {
             own = consumer_reload(&worker->declared.consumer, &worker->trouble);
@@ -372,10 +358,13 @@ enum status host_step(struct host *host, struct host_progress *progress,
         if (own == STATUS_OK)
             own = step_worker(host, worker, &worked, &worker->trouble);
         any |= worked;
-        if (own != STATUS_OK && !is_passing(own))
-            own = tell_stuck(host, worker);
-        else if (own == STATUS_OK && worked)
+        if (own != STATUS_OK && !host_is_passing(own)) {
+            host_stand_still(host, worker);
+            own = STATUS_OK;
+        } else if (own == STATUS_OK && worked) {
             worker->stuck_told = false;
+            backoff_reset(&worker->still);
+        }
         /* one consumer's trouble is not another's: they all get their turn */
         if (own != STATUS_OK && status == STATUS_OK)
             status = diag_set(
@@ -478,8 +467,10 @@ static enum status recover(struct host *host, enum status status,
 void host_retry_stuck(struct host *host)
 {
     host->refreshed_at = 0;
-    for (size_t i = 0; i < host->nworkers; i++)
+    for (size_t i = 0; i < host->nworkers; i++) {
+        host->workers[i].still_until = 0;
         consumer_look_now(&host->workers[i].declared.consumer);
+    }
 }
 
 /* Rounds until this instance has nothing left, or *stop is set. */
@@ -494,11 +485,12 @@ static enum status rest_until_idle(struct host *host,
 
     while (!progress.idle && !*stop) {
         status = host_step(host, &progress, diag);
-        if (is_passing(status) && ++tries < RUN_TRIES)
+        if (host_is_passing(status) && ++tries < RUN_TRIES)
             status = recover(host, status, diag);
         else if (status == STATUS_OK)
             tries = 0;
-        if (status != STATUS_OK && (!is_passing(status) || tries >= RUN_TRIES))
+        if (status != STATUS_OK &&
+            (!host_is_passing(status) || tries >= RUN_TRIES))
             return status;
         if (fn != NULL)
             fn(arg, &progress);
@@ -586,9 +578,9 @@ static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
                                            diag);
         if (status == STATUS_OK)
             status = host_step(host, &progress, diag);
-        while (is_passing(status) && !*stop)
+        while (host_is_passing(status) && !*stop)
             status = recover(host, status, diag);
-        if (status != STATUS_OK && !is_passing(status))
+        if (status != STATUS_OK && !host_is_passing(status))
             return status;
         if (!progress.idle) {
             look_now(host);

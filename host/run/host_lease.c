@@ -22,7 +22,7 @@ void host_lease_consumers(struct host *host)
     }
     lease->coordinator.consumers = lease->consumers;
     lease->coordinator.count = host->nworkers;
-    lease->coordinator.joined = false;
+    lease->coordinator.outdated = true;
 }
 
 /* The coordinator's transactions begin when nothing is in flight. */
@@ -86,10 +86,10 @@ enum status host_lease_step(struct host *host, struct diag *diag)
     struct coordinator *coordinator = &host->lease.coordinator;
     enum status status;
 
-    if (coordinator->joined && coordinator_left(coordinator) > 0)
+    if (coordinator_left(coordinator) > 0)
         return STATUS_OK;
     status = settle(host, diag);
-    if (status == STATUS_OK && !coordinator->joined)
+    if (status == STATUS_OK && coordinator_is_outdated(coordinator))
         status = coordinator_join(coordinator, diag);
     if (status == STATUS_OK)
         status = coordinator_beat(coordinator, diag);
@@ -171,8 +171,9 @@ enum status host_lease_others_done(struct host *host, bool *done,
         struct worker *worker = &host->workers[i];
         struct consumer *c = &worker->declared.consumer;
 
-        if (!worker->started || c->row.state != CONSUMER_RUNNING ||
-            leases_hold_all(&c->leases))
+        /* what it cannot apply itself is told, and not waited for */
+        if (!worker->started || worker->stuck ||
+            c->row.state != CONSUMER_RUNNING || leases_hold_all(&c->leases))
             continue;
         status = db_begin_read(host->app->db, diag);
         if (status == STATUS_OK)

@@ -35,6 +35,8 @@ struct worker {
     struct diag trouble;      /* of its last step */
     bool stuck;               /* and that does not pass by itself */
     bool stuck_told;
+    struct backoff still;   /* how long it stands still before it is tried */
+    int64_t still_until;    /* monotonic */
     bool reload;            /* its row was changed by somebody */
     int64_t fenced;         /* times, since it was told */
     int64_t fenced_told_at; /* monotonic; 0: never */
@@ -63,6 +65,18 @@ struct host {
     struct host_progress before; /* of workers that were freed */
 };
 
+/** What does not pass by itself stops its consumer only: it is told once, and
+ * others may have what it holds until it goes on. */
+void host_stand_still(struct host *host, struct worker *worker);
+/** Lets those go on that have stood still for long enough, where what they
+ * need to begin is there again. */
+enum status host_end_standstills(struct host *host,
+                                 struct diag *diag) MUST_CHECK;
+
+/** Registers the consumer of one that did not start yet. */
+enum status host_start_late(struct host *host, struct worker *worker,
+                            struct diag *diag) MUST_CHECK;
+bool host_is_passing(enum status status);
 /** Registers the consumers that did not start yet. What goes wrong is the
  * trouble of its worker, and tried again with the next rounds. */
 void host_start_workers(struct host *host);

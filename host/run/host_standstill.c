@@ -1,0 +1,67 @@
+#include "run/host_parts.h"
+
+/* One that was tried again for nothing takes its partitions from others each
+ * time, so it is not tried as often as that could be noticed. */
+#define STILL_MIN_US (CLOCK_SECOND / 4)
+#define STILL_MAX_US (4 * CLOCK_SECOND)
+
+static void stay_away(struct host *host, const struct worker *worker, bool away)
+{
+    coordinator_stay_away(&host->lease.coordinator,
+                          (size_t)(worker - host->workers), away);
+}
+
+void host_stand_still(struct host *host, struct worker *worker)
+{
+    const struct consumer *consumer = &worker->declared.consumer;
+
+    if (worker->still.cap_us == 0)
+        worker->still = backoff_make(STILL_MIN_US, STILL_MAX_US);
+    worker->stuck = true;
+    worker->still_until = clock_monotonic() + backoff_next(&worker->still);
+    stay_away(host, worker, true);
+    if (!worker->stuck_told)
+        log_write(&host->app->log, LOG_ERROR,
+                  &(struct log_about){.consumer = consumer->name.name,
+                                      .topic = consumer->source},
+                  "stands still: %s", worker->trouble.message);
+    worker->stuck_told = true;
+}
+
+/* What cannot even begin takes nothing from those that can. */
+static enum status begin_again(struct host *host, struct worker *worker)
+{
+    enum status status;
+
+    if (!worker->started)
+        return host_start_late(host, worker, &worker->trouble);
+    status = consumer_reload(&worker->declared.consumer, &worker->trouble);
+    worker->reload = status != STATUS_OK;
+    return status;
+}
+
+enum status host_end_standstills(struct host *host, struct diag *diag)
+{
+    int64_t now = clock_monotonic();
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+        enum status status;
+
+        if (!worker->stuck || now < worker->still_until)
+            continue;
+        status = begin_again(host, worker);
+        if (host_is_passing(status))
+            return diag_set(diag, status, "%s '%s': %s",
+                            worker->declared.consumer.name.type,
+                            worker->declared.consumer.name.name,
+                            worker->trouble.message);
+        if (status != STATUS_OK) {
+            host_stand_still(host, worker);
+            continue;
+        }
+        worker->stuck = false;
+        stay_away(host, worker, false);
+    }
+    return STATUS_OK;
+}
