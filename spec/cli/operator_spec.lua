@@ -96,7 +96,8 @@ dialect.each(function(database)
       assert.equal("projection 'notes' is paused\n", world.app:ok("pause", "notes"))
       local count = world.value(APPLIED)
       assert.is_true(tonumber(count) < 800, "it was done before it was paused")
-      assert.equal(count, world.value "SELECT max(position) FROM CONSUMER_CHECKPOINTS")
+      assert.equal(world.value "SELECT max(position) FROM ledger",
+        world.value "SELECT max(position) FROM CONSUMER_CHECKPOINTS")
       -- the host lives and looks at the topic, but applies nothing
       for round = 1, 3 do
         world.append { { "x" } }
