@@ -100,7 +100,7 @@ dialect.each(function(database)
         setup(function()
           app = application.new { database = database, config = ([[partitions = 12, jit = %s, %s
             on_error = "dead_letter", retry = { attempts = %d, delay = "50ms", jitter = 0 },
-            limits = { time = "300ms", memory = "64MiB" }, log = { level = "info", format = "logfmt" },]])
+            limits = { time = "300ms", memory = "16MiB" }, log = { level = "info", format = "logfmt" },]])
             :format(jit, folder == "granted" and [[grants = { "os", "ffi" },]] or "", ATTEMPTS)
             .. (database.name ~= "sqlite" and " workers = 2" or "") }
           for _, case in ipairs(cases) do
