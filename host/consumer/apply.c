@@ -392,10 +392,11 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
         status = skips_read(env->db, env->catalog, c->row.id, c->source,
                             poll->after, c->page.through, &c->skips, diag);
     if (status == STATUS_OK && looked != NULL && lock->undelivered)
-        status = undelivered_recorded(
-            env->db, env->catalog, c->row.id, c->source, poll->after,
-            c->page.through, &c->arena, &recorded.rows, &recorded.count, diag);
-    if (status == STATUS_OK)
+        status = undelivered_recorded(env->db, env->catalog, c->row.id,
+                                      c->source, poll->after,
+                                      careful_looks_to(c), &c->arena,
+                                      &recorded.rows, &recorded.count, diag);
+    if (status == STATUS_OK && careful_is_of(c, poll))
         status = careful_take_back(c, recorded.rows, &recorded.count, diag);
     if (status == STATUS_OK)
         status = page_units(c, poll, lock, &recorded, through, diag);
@@ -418,6 +419,9 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
                                   c->row.epoch, diag);
     if (status == STATUS_OK)
         status = apply_record(c, false, diag);
+    if (status == STATUS_OK)
+        status = careful_count_next(c, poll, recorded.rows, recorded.count,
+                                    diag);
     if (status == STATUS_OK && lock->skipped)
         status = forget_skips(c, poll, *through, diag);
     if (status == STATUS_OK && looked != NULL)
@@ -516,30 +520,10 @@ static enum status page_pass(struct consumer *c, const struct poll *poll,
     return before == STATUS_OK && *again ? STATUS_OK : status;
 }
 
-enum status apply_page(struct consumer *c, const struct poll *poll,
-                       struct diag *diag)
+/* The page with a look before, as often as its search asks for it. */
+static enum status page_look(struct consumer *c, const struct poll *poll,
+                             struct apply_search search, struct diag *diag)
 {
-    struct apply_search search = {.careful = c->careful};
-
-    if (careful_is_of(c, poll)) {
-        bool go;
-        enum status status = careful_page(c, poll, &go, diag);
-
-        if (status != STATUS_OK || !go)
-            return status;
-    }
-    if (flight_may(c, poll)) {
-        bool again, repeat;
-        enum status status = page_pass(c, poll, &search, &again, &repeat, diag);
-
-        if (again || (status == STATUS_OK && !repeat))
-            return status;
-        if (status != STATUS_OK && status != STATUS_CONFLICT &&
-            !applier_is_fault(status))
-            return status;
-        search.careful = repeat || status != STATUS_CONFLICT;
-        c->quiet = false;
-    }
     c->careful = false;
     for (;;) {
         struct checkpoint_lock lock = {.epoch = 0};
@@ -567,4 +551,47 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
         if (status != STATUS_OK || search.split)
             return status;
     }
+}
+
+/* Message by message, each transaction with the count of the next one. */
+static enum status page_carefully(struct consumer *c, const struct poll *poll,
+                                  struct diag *diag)
+{
+    struct poll here = *poll;
+    bool go;
+    enum status status = careful_page(c, &here, &go, diag);
+
+    while (status == STATUS_OK && go) {
+        struct apply_search search = {.careful = c->careful};
+
+        status = page_look(c, &here, search, diag);
+        here.after = c->page.through;
+        if (status == STATUS_OK)
+            status = careful_next(c, &here, &go, diag);
+    }
+    c->counted.rides = false;
+    c->counted.next = NULL;
+    return status;
+}
+
+enum status apply_page(struct consumer *c, const struct poll *poll,
+                       struct diag *diag)
+{
+    struct apply_search search = {.careful = c->careful};
+
+    if (careful_is_of(c, poll))
+        return page_carefully(c, poll, diag);
+    if (flight_may(c, poll)) {
+        bool again, repeat;
+        enum status status = page_pass(c, poll, &search, &again, &repeat, diag);
+
+        if (again || (status == STATUS_OK && !repeat))
+            return status;
+        if (status != STATUS_OK && status != STATUS_CONFLICT &&
+            !applier_is_fault(status))
+            return status;
+        search.careful = repeat || status != STATUS_CONFLICT;
+        c->quiet = false;
+    }
+    return page_look(c, poll, search, diag);
 }

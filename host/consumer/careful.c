@@ -5,12 +5,42 @@
 
 #include <limits.h>
 
-bool careful_is_on(const struct consumer *c)
+/* So many messages behind its checkpoint the dead one's page is taken to have
+ * had. Pages have more only where a message takes less than 0.1 ms
+ * (consumer_adapt), and never the first one of a process. What lies further
+ * behind may end another process; whoever takes over then begins where that
+ * page began, so it is found all the same. */
+#define MOST_MESSAGES 500
+
+/* So long one step goes on from message to message. */
+#define STEP_US (CLOCK_SECOND / 5)
+
+static bool is_on(const struct consumer *c)
 {
     for (size_t i = 0; i < c->leases.count; i++)
         if (c->careful_through[c->leases.mine[i]] != CHECKPOINT_NONE)
             return true;
     return false;
+}
+
+bool careful_take_turn(struct consumer *c, int64_t upto)
+{
+    bool careful = false, others = false;
+
+    if (c->own_key)
+        return is_on(c);
+    for (size_t i = 0; i < c->leases.count; i++) {
+        int64_t p = c->leases.mine[i];
+
+        if (c->held.blocked[p] || c->reached.position[p] >= upto)
+            continue;
+        if (c->careful_through[p] != CHECKPOINT_NONE)
+            careful = true;
+        else
+            others = true;
+    }
+    c->careful_turn = careful && !(others && c->careful_turn);
+    return c->careful_turn;
 }
 
 void careful_begin(struct consumer *c, int partition)
@@ -25,6 +55,7 @@ void careful_settle(struct consumer *c, int64_t mark)
         if (c->reached.position[p] >= mark ||
             c->reached.position[p] >= c->careful_through[p])
             c->careful_through[p] = CHECKPOINT_NONE;
+    c->careful_told = c->careful_told && is_on(c);
 }
 
 bool careful_is_of(const struct consumer *c, const struct poll *poll)
@@ -35,15 +66,36 @@ bool careful_is_of(const struct consumer *c, const struct poll *poll)
     return false;
 }
 
+static void keep(struct consumer *c, int64_t position, int partition,
+                 struct text key, bool unresolved, int failures)
+{
+    struct consumer_counted *own = &c->counted;
+
+    own->position = position;
+    own->partition = partition;
+    own->unresolved = unresolved;
+    own->failures = failures;
+    buffer_clear(&own->key);
+    buffer_append_text(&own->key, key);
+}
+
 void careful_passed(struct consumer *c, const struct poll *poll,
                     int64_t through)
 {
+    if (!careful_is_of(c, poll))
+        return;
     c->counted.position = 0;
     for (size_t i = 0; i < poll->npartitions; i++) {
         int64_t *end = &c->careful_through[poll->partitions[i]];
 
         if (*end <= through)
             *end = CHECKPOINT_NONE;
+    }
+    if (c->counted.rides) {
+        const struct message *m = c->counted.next;
+
+        keep(c, m->position, m->partition, m->key, false, 1);
+        c->retries.any = true;
     }
 }
 
@@ -54,14 +106,31 @@ static void set_reason(struct failure *failure)
 
 /* --- pages ---------------------------------------------------------------- */
 
-/* How far the dead one's page can have reached that began here: as far as any
- * page does. */
+static void tell(struct consumer *c, int64_t through)
+{
+    const struct log_about about = {.consumer = c->name.name,
+                                    .topic = c->source};
+    size_t count = 0;
+
+    if (c->careful_told)
+        return;
+    c->careful_told = true;
+    for (size_t i = 0; i < c->leases.count; i++)
+        count += c->careful_through[c->leases.mine[i]] != CHECKPOINT_NONE;
+    log_write(c->env->log, LOG_INFO, &about,
+              "took %zu partitions over from an instance that ended without a "
+              "word: one message at a time up to position %lld, in case one of "
+              "them ended it",
+              count, (long long)through);
+}
+
+/* How far the dead one's page can have reached that began here. */
 static enum status find_end(struct consumer *c, const struct poll *poll,
                             struct diag *diag)
 {
     struct poll ahead = *poll;
     bool unknown = false;
-    size_t left = c->env->batch;
+    size_t left = c->env->batch < MOST_MESSAGES ? c->env->batch : MOST_MESSAGES;
     enum status status = STATUS_OK;
 
     for (size_t i = 0; i < poll->npartitions; i++)
@@ -81,7 +150,23 @@ static enum status find_end(struct consumer *c, const struct poll *poll,
         if (*end == CAREFUL_UNKNOWN)
             *end = ahead.after;
     }
-    return poll_read(c, poll, 1, diag);
+    tell(c, ahead.after);
+    return STATUS_OK;
+}
+
+/* The first message of what was read, and perhaps the one behind it. Of one
+ * whose keys are not known nobody can say whether it is tried. */
+static void take_one(struct consumer *c, const struct poll *poll)
+{
+    const struct message *m = c->page.messages;
+
+    c->counted.next = NULL;
+    c->counted.rides = false;
+    if (c->page.count > 1 && !c->own_key && m[1].key.data != NULL &&
+        m[1].position <= poll->upto)
+        c->counted.next = &m[1];
+    c->page.count = 1;
+    c->page.through = m[0].position;
 }
 
 /* Whether a row is the count of the attempt in hand. Somebody else may have
@@ -105,19 +190,6 @@ static bool is_own_recorded(const struct consumer *c,
                   row->failure_count);
 }
 
-static void keep(struct consumer *c, int64_t position, int partition,
-                 struct text key, bool unresolved, int failures)
-{
-    struct consumer_counted *own = &c->counted;
-
-    own->position = position;
-    own->partition = partition;
-    own->unresolved = unresolved;
-    own->failures = failures;
-    buffer_clear(&own->key);
-    buffer_append_text(&own->key, key);
-}
-
 /* A message that only waits is not tried, and one that is recorded neither. */
 static bool is_tried(const struct consumer *c, const struct message *m,
                      size_t nrows)
@@ -129,14 +201,15 @@ static bool is_tried(const struct consumer *c, const struct message *m,
 
 /* A message whose keys are to be told first counts for one partition: the page
  * that meets it again records it for the others. */
-static enum status count_message(struct consumer *c, const struct poll *poll,
-                                 const struct message *m, struct diag *diag)
+static enum status queue_count(struct consumer *c, const struct poll *poll,
+                               const struct message *m,
+                               struct undelivered_entry **queued,
+                               struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     int64_t now = clock_now(env->clock);
     struct undelivered_entry *entry = arena_alloc(&c->arena, sizeof(*entry));
     struct failure failure;
-    enum status status;
 
     set_reason(&failure);
     *entry = (struct undelivered_entry){
@@ -149,10 +222,19 @@ static enum status count_message(struct consumer *c, const struct poll *poll,
         .next_retry_at = outcome_retry_at(&c->policy.retry, m, 1, now),
         .unresolved = c->own_key,
     };
-    status = undelivered_record(env->db, env->names, c->row.id, c->source,
-                                entry, 1, env->ids, now, &c->arena, diag);
+    *queued = entry;
+    return undelivered_record(env->db, env->names, c->row.id, c->source, entry,
+                              1, env->ids, now, &c->arena, diag);
+}
+
+static enum status count_message(struct consumer *c, const struct poll *poll,
+                                 const struct message *m, struct diag *diag)
+{
+    struct undelivered_entry *entry;
+    enum status status = queue_count(c, poll, m, &entry, diag);
+
     if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
+        status = db_commit(c->env->db, NULL, diag);
     if (status != STATUS_OK)
         return status;
     keep(c, m->position, entry->partition, entry->key, c->own_key, 1);
@@ -171,15 +253,13 @@ enum status careful_page(struct consumer *c, const struct poll *poll, bool *go,
     enum status status = find_end(c, poll, diag);
 
     *go = false;
-    if (status != STATUS_OK)
+    c->counted.began = clock_monotonic();
+    if (status == STATUS_OK)
+        status = poll_read(c, poll, 2, diag);
+    if (status != STATUS_OK || c->page.count == 0) /* it is gone meanwhile */
         return status;
-    if (c->page.count == 0) { /* nothing is there after all */
-        *go = true;
-        return STATUS_OK;
-    }
-    c->page.count = 1;
+    take_one(c, poll);
     m = &c->page.messages[0];
-    c->page.through = m->position;
     status = apply_begin(c, go, &lock, diag);
     if (status != STATUS_OK || !*go)
         return status;
@@ -191,6 +271,65 @@ enum status careful_page(struct consumer *c, const struct poll *poll, bool *go,
         status = count_message(c, poll, m, diag);
     db_rollback(env->db);
     return status;
+}
+
+enum status careful_next(struct consumer *c, const struct poll *poll, bool *go,
+                         struct diag *diag)
+{
+    bool rode = c->counted.rides;
+    enum status status = STATUS_OK;
+
+    *go = false;
+    c->counted.rides = false;
+    c->counted.next = NULL;
+    if (!rode)
+        return STATUS_OK;
+    status = poll_read(c, poll, 2, diag);
+    if (status != STATUS_OK || c->page.count == 0 ||
+        c->page.messages[0].position != c->counted.position)
+        return status;
+    take_one(c, poll);
+    c->singly = 1;
+    *go = true;
+    return STATUS_OK;
+}
+
+int64_t careful_looks_to(const struct consumer *c)
+{
+    const struct message *next = c->counted.next;
+
+    return next != NULL ? next->position : c->page.through;
+}
+
+/* Somebody must be careful with the next one still, and what the one in hand
+ * has led to must leave it to be tried. */
+static bool may_ride(const struct consumer *c, const struct poll *poll,
+                     const struct undelivered_recorded *rows, size_t count)
+{
+    const struct message *next = c->counted.next;
+    bool careful = false;
+
+    if (next == NULL || c->row.state != CONSUMER_RUNNING || c->met_recorded ||
+        !c->held_known || clock_monotonic() - c->counted.began >= STEP_US)
+        return false;
+    for (size_t i = 0; i < poll->npartitions; i++)
+        careful |= c->careful_through[poll->partitions[i]] > c->page.through;
+    for (size_t i = 0; i < count; i++)
+        careful = careful && rows[i].position != next->position;
+    return careful && undelivered_keys_held(&c->held, next->key) == KEY_FREE &&
+           undelivered_keys_held(&c->newly, next->key) == KEY_FREE;
+}
+
+enum status careful_count_next(struct consumer *c, const struct poll *poll,
+                               const struct undelivered_recorded *rows,
+                               size_t count, struct diag *diag)
+{
+    struct undelivered_entry *entry;
+
+    c->counted.rides = may_ride(c, poll, rows, count);
+    if (!c->counted.rides)
+        return STATUS_OK;
+    return queue_count(c, poll, c->counted.next, &entry, diag);
 }
 
 enum status careful_take_back(struct consumer *c,
@@ -245,7 +384,7 @@ enum status careful_end(struct consumer *c, struct diag *diag)
 
 void careful_saw_due(struct consumer *c, size_t count)
 {
-    if (count == 0 && !careful_is_on(c))
+    if (count == 0 && !is_on(c))
         c->careful_retries = false;
 }
 

@@ -4,9 +4,11 @@
  * whole hosts along, so that nobody was left to count the attempt
  * (consumer/charge.h). So an attempt is counted, and committed, before it is
  * made, one message at a time; what goes well takes its count back in the same
- * transaction. This lasts until everything has been passed that the dead one
- * can have had in hand: a page behind its checkpoint, and what was due to be
- * tried again.
+ * transaction, which counts the attempt of the next one, too, if that is made
+ * in the same step: nothing stays counted while others have their turn, who
+ * may end the process. This lasts until the page has been passed that the dead
+ * one can have had in hand behind its checkpoint, and what was due to be tried
+ * again.
  */
 #ifndef HOST_CONSUMER_CAREFUL_H
 #define HOST_CONSUMER_CAREFUL_H
@@ -14,8 +16,9 @@
 #include "consumer/consumer.h"
 #include "consumer/poll.h"
 
-/** Whether pages of some partition are read so; they have one message each. */
-bool careful_is_on(const struct consumer *consumer);
+/** Whether the next page, of messages up to `upto`, is read so: one message at
+ * a time. Partitions that were taken over and others take turns. */
+bool careful_take_turn(struct consumer *consumer, int64_t upto);
 
 /** A partition was taken over: from here on, as far as is known later. */
 void careful_begin(struct consumer *consumer, int partition);
@@ -35,6 +38,21 @@ bool careful_is_of(const struct consumer *consumer, const struct poll *poll);
 enum status careful_page(struct consumer *consumer, const struct poll *poll,
                          bool *go, struct diag *diag) MUST_CHECK;
 
+/** After a page of `poll` whose transaction has counted the next message: takes
+ * that one, which *go says. */
+enum status careful_next(struct consumer *consumer, const struct poll *poll,
+                         bool *go, struct diag *diag) MUST_CHECK;
+
+/** Up to where page_run must know what is recorded. */
+int64_t careful_looks_to(const struct consumer *consumer);
+
+/** Within the transaction of one message, after it: queues the count of the
+ * next one if that is to be made in this step. */
+enum status careful_count_next(struct consumer *consumer,
+                               const struct poll *poll,
+                               const struct undelivered_recorded *rows,
+                               size_t count, struct diag *diag) MUST_CHECK;
+
 /** Within the transaction that makes the attempt: queues that the count is
  * taken back, and takes it off the rows that were read. What then fails is
  * recorded like any other. */
@@ -42,7 +60,7 @@ enum status careful_take_back(struct consumer *consumer,
                               struct undelivered_recorded *rows, size_t *count,
                               struct diag *diag) MUST_CHECK;
 
-/** After the commit of a page of these partitions. */
+/** After the commit of a page. */
 void careful_passed(struct consumer *consumer, const struct poll *poll,
                     int64_t through);
 

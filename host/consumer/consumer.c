@@ -495,7 +495,7 @@ enum status consumer_step(struct consumer *c,
     if (c->replay_through != CHECKPOINT_NONE && c->replay_through < upto)
         upto = c->replay_through;
     careful_settle(c, mark->mark);
-    careful = careful_is_on(c);
+    careful = careful_take_turn(c, upto);
     if (careful && c->singly == 0)
         c->singly = 1;
     status = poll_page(c, upto, &poll, &found, diag);

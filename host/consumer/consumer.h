@@ -59,6 +59,11 @@ struct consumer_counted {
     struct buffer key;
     bool unresolved;
     int failures; /* with this one */
+
+    /* the step in hand */
+    int64_t began;              /* clock_monotonic */
+    const struct message *next; /* behind the one in hand, NULL: unknown */
+    bool rides; /* that one's count is in the transaction under way */
 };
 
 /** Fields are for the files of this folder; the host reads counters only. */
@@ -90,6 +95,8 @@ struct consumer {
      * CAREFUL_UNKNOWN: how far is not known yet). */
     int64_t *careful_through;
     bool careful_retries; /* the same of what is due to be tried again */
+    bool careful_turn;    /* the page in hand is of these, not of the others */
+    bool careful_told;
     struct consumer_counted counted;
     struct checkpoints stored;  /* as committed */
     struct checkpoints reached; /* stored, or further over empty stretches */

@@ -2,10 +2,15 @@
 
 #include <assert.h>
 
-/* A partition that is held, and that no message without keys blocks. */
+/* A partition that is held, and that no message without keys blocks. Those that
+ * are read carefully take turns with the others; a key function is called for
+ * all of them, so there it is all the same. */
 static bool is_read(const struct consumer *c, int partition)
 {
-    return leases_hold(&c->leases, partition) && !c->held.blocked[partition];
+    bool careful = c->careful_through[partition] != CHECKPOINT_NONE;
+
+    return leases_hold(&c->leases, partition) && !c->held.blocked[partition] &&
+           (c->own_key || careful == c->careful_turn);
 }
 
 /* Of the partitions that are read: the lowest reached position, and the next
@@ -97,6 +102,7 @@ enum status poll_page(struct consumer *consumer, int64_t mark,
 
     arena_reset(&consumer->arena);
     poll->after = range.after;
+    poll->upto = range.upto;
     poll->mark = mark;
     poll->npartitions = 0;
     poll->partitions = arena_alloc(&consumer->arena,

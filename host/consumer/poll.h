@@ -13,6 +13,7 @@ struct poll {
     int64_t *partitions; /* in the consumer's arena */
     size_t npartitions;
     int64_t after;
+    int64_t upto; /* the next of the partitions stands there */
     int64_t mark; /* as far as reading was allowed */
 };
 
