@@ -232,7 +232,9 @@ enum status db_query_int64(struct db *db, const struct db_sql *sql,
  * Queues one statement; it goes out with the next flush, query, execute,
  * savepoint or commit, in order. Parameters are copied. When `expect` is not
  * DB_ANY_ROWS and the statement touches another number of rows, that is a
- * CONFLICT and nothing commits. `tag` comes back when it fails.
+ * CONFLICT and nothing commits. A SELECT touches none; with DB_SEES_EARLIER one
+ * of the host may expect to give some number of rows. `tag` comes back when it
+ * fails.
  */
 enum status db_queue(struct db *db, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams,

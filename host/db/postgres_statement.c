@@ -17,23 +17,22 @@
  * runs. To look at the count from here would cost a round trip.
  */
 static void append_counted(struct buffer *out, const struct db_sql *sql,
-                           size_t nparams)
+                           bool reads, size_t nparams)
 {
     char sign = sql->origin == DB_HOST ? '?' : '$';
 
     buffer_append_string(out, "WITH moontide_rows AS (\n");
     buffer_append_text(out, sql->text);
-    buffer_printf(
-        out,
-        "\nRETURNING 1) SELECT CASE WHEN count(*) = %c%zu::bigint THEN 0 ELSE"
-        " CAST('" PG_COUNT_MARK "a statement touched ' || count(*) ||"
-        " ' rows instead of ' || %c%zu::bigint ||"
-        " ': somebody else changed them" PG_COUNT_END
-        "' AS integer) END FROM moontide_rows",
-        sign, nparams + 1, sign, nparams + 1);
+    buffer_append_string(out, reads ? "\n" : "\nRETURNING 1");
+    buffer_printf(out,
+                  ") SELECT CASE WHEN count(*) = %c%zu::bigint THEN 0 ELSE"
+                  " CAST('" PG_COUNT_MARK "a statement touched ' || count(*) ||"
+                  " ' rows instead of ' || %c%zu::bigint ||"
+                  " ': somebody else changed them" PG_COUNT_END
+                  "' AS integer) END FROM moontide_rows",
+                  sign, nparams + 1, sign, nparams + 1);
 }
 
-/* Reading touches nothing, and there is nothing to return. */
 static bool only_reads(struct text sql)
 {
     const char *end = sql.data + sql.len;
@@ -41,6 +40,15 @@ static bool only_reads(struct text sql)
 
     return (end - at > 6 && strncasecmp(at, "SELECT", 6) == 0) ||
            (end - at > 6 && strncasecmp(at, "VALUES", 6) == 0);
+}
+
+/* Reading touches nothing. When the host expects rows of it all the same, it is
+ * the number of those that it gives. */
+static bool is_counted(const struct db_sql *sql, int64_t expect)
+{
+    if (expect == DB_ANY_ROWS)
+        return false;
+    return !only_reads(sql->text) || (sql->origin == DB_HOST && expect > 0);
 }
 
 static enum status send_counted(struct db_session *session,
@@ -53,7 +61,7 @@ static enum status send_counted(struct db_session *session,
     enum status status;
 
     buffer_clear(&session->text);
-    append_counted(&session->text, sql, nparams);
+    append_counted(&session->text, sql, only_reads(sql->text), nparams);
     counted = db_sql_make(buffer_text(&session->text), sql->origin);
     if (nparams > 0)
         memcpy(all, params, nparams * sizeof(*all));
@@ -106,7 +114,7 @@ enum status postgres_statement_send(struct db_session *session,
 {
     enum status status;
 
-    if (expect != DB_ANY_ROWS && !only_reads(sql->text))
+    if (is_counted(sql, expect))
         return send_counted(session, sql, params, nparams, expect, item, diag);
     status = postgres_param_encode(&session->params, params, nparams,
                                    sql->origin, diag);

@@ -42,6 +42,28 @@ static void an_empty_transaction_costs_nothing(void **state)
     assert_int_equal(trips(f), before);
 }
 
+/* The COMMIT goes out behind it, so it has to fail by itself. */
+static void a_query_of_the_host_gives_what_is_expected(void **state)
+{
+    struct fixture *f = *state;
+    struct db_sql sql = db_sql_make(
+        TEXT_LITERAL("SELECT a FROM t WHERE a = ?1"), DB_HOST);
+    struct db_value param = db_integer(1);
+
+    make_table(f);
+    for (int64_t wanted = 1; wanted <= 2; wanted++) {
+        begin(f);
+        insert_later(f, wanted, 1);
+        ok(f, db_queue(f->db, &sql, &param, 1, wanted, 2, &f->diag));
+        if (wanted == 1)
+            commit(f);
+        else
+            assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_CONFLICT);
+        db_rollback(f->db);
+    }
+    assert_int_equal(number(f, "SELECT count(*) FROM t"), 1);
+}
+
 static int64_t read_after(struct fixture *f, struct db_sql *sql, int64_t after)
 {
     struct db_value param = db_integer(after);
@@ -434,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         on_postgres(a_transaction_of_queued_statements_is_one_round_trip),
         on_postgres(an_empty_transaction_costs_nothing),
+        on_postgres(a_query_of_the_host_gives_what_is_expected),
         on_postgres(an_announced_query_comes_along_with_the_commit),
         on_postgres(a_failing_announcement_does_not_touch_the_commit),
         on_postgres(a_session_that_was_ended_is_lost_until_it_is_reopened),

@@ -17,7 +17,7 @@ static const int partition_counts[] = {1, 7, 12, 40};
 
 /* Members as ids that rise; all are there, and a test leaves some out. */
 struct members {
-    char ids[MOST_MEMBERS][16];
+    char ids[MOST_MEMBERS][32];
     struct text texts[MOST_MEMBERS];
 };
 
