@@ -44,7 +44,7 @@ static uint16_t put(char *to, size_t room, struct text t)
 {
     size_t len = t.len < room ? t.len : room;
 
-    if (len > 0)
+    if (t.data != NULL && len > 0)
         memcpy(to, t.data, len);
     return (uint16_t)len;
 }

@@ -5,6 +5,8 @@
 #include "db/db_core.h"
 #include "db/url.h"
 
+#include <assert.h>
+
 static const struct db_driver *const drivers[] = {
     &db_sqlite_driver,
     &db_postgres_driver,
@@ -53,7 +55,7 @@ enum status db_core_driver(const char *url, const struct db_driver **driver,
 enum status db_open(const struct db_options *options, struct db **db,
                     struct diag *diag)
 {
-    const struct db_driver *driver;
+    const struct db_driver *driver = NULL;
     struct db_session *session;
     enum status status;
 
@@ -61,6 +63,7 @@ enum status db_open(const struct db_options *options, struct db **db,
     status = db_core_driver(options->url, &driver, diag);
     if (status != STATUS_OK)
         return status;
+    assert(driver != NULL);
     status = driver->connect(options, &session, diag);
     if (status != STATUS_OK)
         return status;
@@ -75,11 +78,12 @@ enum status db_open(const struct db_options *options, struct db **db,
 enum status db_scratch(const char *url, struct buffer *scratch,
                        struct diag *diag)
 {
-    const struct db_driver *driver;
+    const struct db_driver *driver = NULL;
     enum status status = db_core_driver(url, &driver, diag);
 
     if (status != STATUS_OK)
         return status;
+    assert(driver != NULL);
     if (driver->scratch != NULL)
         return driver->scratch(url, scratch, diag);
     buffer_append_string(scratch, url);
@@ -88,11 +92,12 @@ enum status db_scratch(const char *url, struct buffer *scratch,
 
 enum status db_scratch_drop(const char *url, struct diag *diag)
 {
-    const struct db_driver *driver;
+    const struct db_driver *driver = NULL;
     enum status status = db_core_driver(url, &driver, diag);
 
     if (status != STATUS_OK)
         return status;
+    assert(driver != NULL);
     return driver->scratch != NULL ? driver->scratch(url, NULL, diag)
                                    : STATUS_OK;
 }

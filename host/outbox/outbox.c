@@ -56,7 +56,9 @@ struct staging {
 
 static bool same_text(struct text a, struct text b)
 {
-    return (a.data == NULL) == (b.data == NULL) && text_equal(a, b);
+    if (a.data == NULL || b.data == NULL)
+        return a.data == b.data;
+    return text_equal(a, b);
 }
 
 static bool same_uuid(const struct uuid *a, const struct uuid *b)

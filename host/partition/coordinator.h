@@ -62,46 +62,45 @@ struct coordinator {
 };
 
 /** `id` NULL: a new one. The consumers may be none yet. */
-void coordinator_init(struct coordinator *coordinator, struct db *db,
+void coordinator_init(struct coordinator *k, struct db *db,
                       const struct catalog *catalog,
                       const struct coordinator_times *times, int partitions,
                       struct uuid_source *ids, const char *id);
-void coordinator_free(struct coordinator *coordinator);
+void coordinator_free(struct coordinator *k);
 
 /** Writes the instance's row and its memberships; again after the consumers
  * have changed (what it runs no more it lets go of), or when it was taken for
  * dead. */
-enum status coordinator_join(struct coordinator *coordinator,
+enum status coordinator_join(struct coordinator *k,
                              struct diag *diag) MUST_CHECK;
 
 /** Lets go of one of its consumers until it is back, with the next join. What
  * is held of it may not be applied from now on. */
-void coordinator_stay_away(struct coordinator *coordinator, size_t consumer,
-                           bool away);
+void coordinator_stay_away(struct coordinator *k, size_t consumer, bool away);
 /** Whether its memberships are to be written before anything else. */
-bool coordinator_is_outdated(const struct coordinator *coordinator);
+bool coordinator_is_outdated(const struct coordinator *k);
 
 /** Its heartbeat, when it is time for one and it beats itself. */
-enum status coordinator_beat(struct coordinator *coordinator,
+enum status coordinator_beat(struct coordinator *k,
                              struct diag *diag) MUST_CHECK;
 
 /** Whether it is time to look. */
-bool coordinator_is_due(const struct coordinator *coordinator);
+bool coordinator_is_due(const struct coordinator *k);
 /** Makes it time: a lease turned out to be lost. */
-void coordinator_look_soon(struct coordinator *coordinator);
+void coordinator_look_soon(struct coordinator *k);
 /** Microseconds until it is time for a heartbeat or a look. */
-int64_t coordinator_left(const struct coordinator *coordinator);
+int64_t coordinator_left(const struct coordinator *k);
 
 /** Reads and decides. What was lost is dropped at once; *acts says that
  * coordinator_act has something to do. */
-enum status coordinator_look(struct coordinator *coordinator, bool *acts,
+enum status coordinator_look(struct coordinator *k, bool *acts,
                              struct diag *diag) MUST_CHECK;
 /** Hands over and takes. */
-enum status coordinator_act(struct coordinator *coordinator,
+enum status coordinator_act(struct coordinator *k,
                             struct diag *diag) MUST_CHECK;
 
 /** Lets go of everything and ends the instance. */
-enum status coordinator_leave(struct coordinator *coordinator,
+enum status coordinator_leave(struct coordinator *k,
                               struct diag *diag) MUST_CHECK;
 
 #endif

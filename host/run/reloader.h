@@ -46,7 +46,7 @@ void reloader_worker_ready(struct reloader *reloader,
                            struct worker_process *worker);
 void reloader_worker_answer(struct reloader *reloader,
                             struct worker_process *worker,
-                            const struct channel_message *answer);
+                            const struct channel_message *message);
 void reloader_worker_gone(struct reloader *reloader,
                           struct worker_process *worker);
 

@@ -3,6 +3,7 @@
 #include "run/application.h"
 #include "run/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -141,8 +142,10 @@ enum status script_check_take(int fd, struct script_version *version,
     if (status == STATUS_OK)
         status = script_version_read((struct text){all.data + HEAD, len},
                                      version, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        assert(all.data != NULL);
         buffer_append(bundle, all.data + HEAD + len, all.len - HEAD - len);
+    }
     buffer_free(&all);
     return status;
 }

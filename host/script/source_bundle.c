@@ -56,7 +56,8 @@ static size_t number_of(const struct source_set *set,
 
     if (file == NULL)
         return 0;
-    for (const struct source_file *f = set->files; f != file; f = f->next)
+    for (const struct source_file *f = set->files; f != NULL && f != file;
+         f = f->next)
         number++;
     return number;
 }

@@ -215,7 +215,7 @@ static void a_process_that_stays_stopped_in_a_handler_is_hung(void **state)
     (void)state;
     begin(&w, pid);
     assert_int_equal(look_for(&w, LOOK_US), LIFE_WELL);
-    w.memory.slot.started_at = since = w.now;
+    w.memory.slot.started_at = w.now;
     assert_int_equal(look_for(&w, CLOCK_SECOND / 2), LIFE_WELL);
     kill(pid, SIGSTOP);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
