@@ -11,6 +11,10 @@
 /* A host under load leaves the writer's lock for moments only. SQLite's own
  * pauses grow to 100 ms and miss them for seconds. */
 #define BUSY_RETRY_MS 1
+/* A lock that is held for longer than so many tries is no other's short
+ * transaction: whoever waits for it shall cost little. */
+#define BUSY_QUICK_TRIES 100
+#define BUSY_PATIENT_MS  10
 
 /*
  * The log may grow to 64 MB before it is copied back: against SQLite's own 4 MB
@@ -232,7 +236,8 @@ static int wait_for_lock(void *arg, int tries)
         session->busy_until = now + session->busy_timeout;
     if (now >= session->busy_until)
         return 0;
-    (void)sqlite3_sleep(BUSY_RETRY_MS);
+    (void)sqlite3_sleep(tries < BUSY_QUICK_TRIES ? BUSY_RETRY_MS
+                                                 : BUSY_PATIENT_MS);
     return 1;
 }
 

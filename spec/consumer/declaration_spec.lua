@@ -251,9 +251,8 @@ dialect.each(function(database)
       local host = app:start "run"
       process.wait_until(function() return status().halt_reason == "DECLARATION_CHANGED" end, 20, "the halt")
       app.db:execute "UPDATE CONSUMERS SET state = NULL, halt_reason = NULL WHERE consumer_name = 'models'"
-      process.wait_until(function()
-        return select(2, host:err():gsub("halted with DECLARATION_CHANGED", "")) == 2
-      end, 20, function() return host:err() end)
+      process.wait_until(function() return status().halt_reason == "DECLARATION_CHANGED" end, 20,
+        function() return host:err() end)
       assert.equal(1, status().position)
       assert.matches("projection 'models' runs again, as it is declared now", app:ok("resume", "models", "--accept"), 1,
         true)
