@@ -448,6 +448,19 @@ static enum status check_again(struct consumer *c, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Whether a position that was reached over an empty stretch is due to be
+ * saved. */
+static bool saves_late(const struct consumer *c)
+{
+    if (consumer_time(c->env) - c->saved_at < SAVE_EVERY_US)
+        return false;
+    for (int p = 0; p < c->reached.partitions; p++)
+        if (leases_hold(&c->leases, p) &&
+            c->stored.position[p] < c->reached.position[p])
+            return true;
+    return false;
+}
+
 enum status consumer_step(struct consumer *c,
                           const struct high_water_mark *mark, bool *worked,
                           struct diag *diag)
@@ -515,6 +528,9 @@ enum status consumer_step(struct consumer *c,
     if (!found && c->retries.doubtful)
         return look(c, worked, diag);
     if (!found) {
+        /* nothing may come behind the stretch for long */
+        if (saves_late(c))
+            return consumer_save(c, diag);
         *worked = look_is_due(c); /* its turn was the page's */
         return STATUS_OK;
     }
