@@ -448,12 +448,9 @@ static enum status check_again(struct consumer *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Whether a position that was reached over an empty stretch is due to be
- * saved. */
-static bool saves_late(const struct consumer *c)
+/* Whether some position was reached over an empty stretch and not saved. */
+static bool has_unsaved(const struct consumer *c)
 {
-    if (consumer_time(c->env) - c->saved_at < SAVE_EVERY_US)
-        return false;
     for (int p = 0; p < c->reached.partitions; p++)
         if (leases_hold(&c->leases, p) &&
             c->stored.position[p] < c->reached.position[p])
@@ -529,7 +526,8 @@ enum status consumer_step(struct consumer *c,
         return look(c, worked, diag);
     if (!found) {
         /* nothing may come behind the stretch for long */
-        if (saves_late(c))
+        if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US &&
+            has_unsaved(c))
             return consumer_save(c, diag);
         *worked = look_is_due(c); /* its turn was the page's */
         return STATUS_OK;
@@ -572,7 +570,7 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
     const struct consumer_env *env = c->env;
     int64_t *partitions;
     struct checkpoint_lock lock = {.epoch = 0};
-    bool run, undone, any = false;
+    bool run, undone;
     enum status status = STATUS_OK;
 
     if (flight_is_of(c))
@@ -583,10 +581,7 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
         return consumer_reload(c, diag);
     if (status != STATUS_OK)
         return status;
-    for (int p = 0; p < c->reached.partitions; p++)
-        any |= leases_hold(&c->leases, p) &&
-               c->reached.position[p] > c->stored.position[p];
-    if (!any || !is_running(c))
+    if (!has_unsaved(c) || !is_running(c))
         return STATUS_OK;
     status = apply_begin(c, &run, &lock, diag);
     if (status == STATUS_FENCED) /* whoever moved them saves them, too */

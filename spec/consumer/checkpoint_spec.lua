@@ -158,6 +158,16 @@ dialect.each(function(database)
       assert.same({ 9, 9 }, { rig:checkpoints "notes" })
     end)
 
+    it("is saved within that minute although nothing follows the empty stretch", function()
+      start()
+      rig:append_all(events(3, "spec.Ignored"))
+      rig:run()
+      assert.is_nil((rig:checkpoints "notes"))
+      rig.host:advance "61s"
+      rig:run()
+      assert.same({ 3, 3 }, { rig:checkpoints "notes" })
+    end)
+
     it("takes the empty stretch before a message along", function()
       start()
       rig:append_all(events(50, "spec.Ignored"))
