@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 
+struct deadline;             /* consumer/deadline.h */
 struct undelivered_recorded; /* consumer/undelivered.h */
 
 struct unit {
@@ -28,6 +29,9 @@ struct unit {
     size_t origin;   /* the caller's: which row or message it came from */
     /* its undelivered row, that a page meets; NULL: there is none */
     const struct undelivered_recorded *recorded;
+    /* the deadline that is fired; `message` is then its own, `key` the saga's
+     * id. NULL: the unit is a message of the topic. */
+    const struct deadline *deadline;
 };
 
 enum apply_verdict {
@@ -78,6 +82,10 @@ struct applier_ops {
     /** Queues the delete of one read model. NULL here: there are none. */
     enum status (*remove)(void *self, struct db *db, struct text key,
                           struct diag *diag);
+    /** When the earliest deadline is due that was set since this was asked
+     * last, by the clock of consumer/deadline.h, INT64_MAX for none. NULL here:
+     * it sets none, and no deadline is ever fired for it. */
+    int64_t (*earliest)(void *self);
     /** "script:line" of a queued statement by its tag, or "". */
     const char *(*where)(void *self, int64_t tag);
     void (*end)(void *self);

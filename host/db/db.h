@@ -308,6 +308,11 @@ enum status db_lookup(struct db *db, const struct db_table *table,
 /** The database's clock. */
 enum status db_now(struct db *db, int64_t *now_us,
                    struct diag *diag) MUST_CHECK;
+/** About the same, within the time of a round trip: the server is asked once in
+ * a few seconds at most, and in between the time that has passed is added. It
+ * does not follow steps of this machine's clock. */
+enum status db_clock(struct db *db, int64_t *now_us,
+                     struct diag *diag) MUST_CHECK;
 
 /** Runs a script of several statements (DDL), outside of a transaction where
  * the engine commits DDL by itself. */

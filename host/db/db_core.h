@@ -33,6 +33,8 @@ struct db {
     bool doomed; /* `failure` is the answer to every call */
     bool broken; /* a savepoint could not be ended: only db_rollback helps */
     int64_t deadline; /* of statements; 0: none */
+    int64_t asked_at; /* db_clock: monotonic, 0: never */
+    int64_t ahead_us; /* ... of the monotonic clock */
     struct diag failure;
     int64_t failed_tag;
 

@@ -1,11 +1,17 @@
 -- Deadlines of sagas. The worker that holds the partition of the saga's id
--- fires those that are due, so there is no lock table.
--- status: PENDING, FAILED (tried again at next_retry_at) or DEAD_LETTER.
+-- fires those that are due, so there is no lock table. A row that is set again
+-- gets another id, so that what was read of it before cannot be fired.
+-- instance_id is the id of the saga's row: whatever became of that, no deadline
+-- fires on a later instance of the same saga id.
+-- status: PENDING, FAILED (has failed, and is tried again) or DEAD_LETTER.
+-- next_retry_at is when it is fired or tried again: due_at or later, NULL of a
+-- dead letter. One index has all that is due, in the order in which it fires.
 CREATE TABLE IF NOT EXISTS ${saga_deadlines_table} (
     id             TEXT    NOT NULL PRIMARY KEY,
     saga_type      TEXT    NOT NULL CHECK (length(saga_type) <= 255),
     saga_id        TEXT    NOT NULL CHECK (length(saga_id) <= 255),
     name           TEXT    NOT NULL CHECK (length(name) <= 255),
+    instance_id    TEXT    NOT NULL,
     due_at         TEXT    NOT NULL,
     payload_json   TEXT,
     metadata_json  TEXT,
@@ -21,5 +27,5 @@ CREATE TABLE IF NOT EXISTS ${saga_deadlines_table} (
 CREATE INDEX IF NOT EXISTS idx_${saga_deadlines_table}_due_at
     ON ${saga_deadlines_table} (due_at);
 
-CREATE INDEX IF NOT EXISTS idx_${saga_deadlines_table}_partition
-    ON ${saga_deadlines_table} (partition_no, due_at);
+CREATE INDEX IF NOT EXISTS idx_${saga_deadlines_table}_next
+    ON ${saga_deadlines_table} (saga_type, next_retry_at, id, partition_no);
