@@ -15,7 +15,7 @@ void failure_set(struct failure *failure, bool permanent, const char *class,
     va_list args;
 
     failure->permanent = permanent;
-    failure->waits = false;
+    failure->waits = failure->dead_letter = false;
     va_start(args, format);
     vsnprintf(raw + used, sizeof(raw) - (size_t)used, format, args);
     va_end(args);
@@ -27,7 +27,7 @@ void failure_set(struct failure *failure, bool permanent, const char *class,
 
 void failure_recorded(struct failure *failure, struct text reason)
 {
-    failure->permanent = failure->waits = false;
+    failure->permanent = failure->waits = failure->dead_letter = false;
     text_clean(reason, failure->reason, sizeof(failure->reason));
 }
 

@@ -16,13 +16,14 @@
 /** Plain data. The reason is valid UTF-8 without NUL, cut between characters:
  * "class: message", with script and line inside. */
 struct failure {
-    bool permanent; /* moontide.permanent: the budget is spent at once */
-    bool waits;     /* nothing was tried: it is looked at again, for ever */
+    bool permanent;   /* moontide.permanent: the budget is spent at once */
+    bool waits;       /* nothing was tried: it is looked at again, for ever */
+    bool dead_letter; /* permanent, and it lies dead whatever the policy says */
     char reason[FAILURE_REASON_SIZE];
 };
 
 /** Fills `failure`. `class` is one word of: error, timeout, memory, sql,
- * unique, state, key, decode, revision, limit, crash. */
+ * unique, state, key, decode, revision, limit, crash, unknown. */
 void failure_set(struct failure *failure, bool permanent, const char *class,
                  const char *format, ...) PRINTF_LIKE(4, 5);
 

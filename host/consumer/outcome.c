@@ -28,6 +28,8 @@ static enum error_policy decide(struct consumer *c, const struct unit *unit,
     enum error_policy policy = ON_ERROR_HALT;
     struct failure refused;
 
+    if (failure->dead_letter)
+        return ON_ERROR_DEAD_LETTER;
     if (!c->policy.decides)
         return c->policy.on_error;
     if (ops->on_error(c->applier.self, unit, failures, failure, &policy,

@@ -27,6 +27,7 @@ enum halt_reason {
 
 #define CONSUMER_TYPE_PROJECTION "projection"
 #define CONSUMER_TYPE_LISTENER   "listener"
+#define CONSUMER_TYPE_SAGA       "saga"
 
 /** Names one consumer. Strings are borrowed. */
 struct consumer_name {

@@ -13,14 +13,22 @@ const char *declaration_kind_word(enum declaration_kind kind)
         return "aggregate";
     case DECLARATION_LISTENER:
         return "listener";
+    case DECLARATION_SAGA:
+        return "saga";
     }
     return "";
 }
 
 const char *declaration_consumer_type(const struct declaration *declaration)
 {
-    return declaration->kind == DECLARATION_LISTENER ? CONSUMER_TYPE_LISTENER
-                                                     : CONSUMER_TYPE_PROJECTION;
+    switch (declaration->kind) {
+    case DECLARATION_LISTENER:
+        return CONSUMER_TYPE_LISTENER;
+    case DECLARATION_SAGA:
+        return CONSUMER_TYPE_SAGA;
+    default:
+        return CONSUMER_TYPE_PROJECTION;
+    }
 }
 
 const char *declaration_field_word(enum field_type type)

@@ -19,6 +19,14 @@ enum declaration_kind {
     DECLARATION_SQL_PROJECTION, /* writes tables of its own through ctx */
     DECLARATION_AGGREGATE,      /* no consumer: decides on commands */
     DECLARATION_LISTENER,       /* causes effects, once per message */
+    DECLARATION_SAGA,           /* keeps the state of processes, too */
+};
+
+/** What becomes of an event that begins no saga and finds none. */
+enum saga_unknown {
+    SAGA_UNKNOWN_IGNORE,
+    SAGA_UNKNOWN_DEAD_LETTER,
+    SAGA_UNKNOWN_ERROR, /* a failed attempt: the saga may begin yet */
 };
 
 /** Type of a declared field, for columns and for the check of values. */
@@ -89,11 +97,16 @@ struct declaration {
     int snapshot_version;
     /* listeners */
     bool starts_now; /* start = "now": what was there before is not for it */
+    /* sagas: the key function is their `id`, and they start as listeners do */
+    const bool *starts; /* one per type: it begins a saga */
+    enum saga_unknown unknown;
+    const struct text *deadlines; /* names that have a handler, sorted */
+    size_t ndeadlines;
     struct fingerprint fingerprint;
     size_t index; /* place in the script's list: names it in handler calls */
 };
 
-/** Word for messages: "projection", "sql_projection", "listener". */
+/** Word for messages: "projection", "sql_projection", "listener", "saga". */
 const char *declaration_kind_word(enum declaration_kind kind);
 
 /** The consumer type it runs as (consumer/registry.h). */

@@ -54,6 +54,45 @@ struct handler_decision {
     size_t count;
 };
 
+/** What a message is to a saga: itself, or one part of it. */
+struct handler_part {
+    size_t type; /* place in the declaration's types */
+    int part;    /* of a message that is split, from 1; 0: it is whole */
+};
+
+/** Which function of a saga's declaration is called. */
+enum handler_saga_function {
+    HANDLER_SAGA_EVENT,    /* on[type] */
+    HANDLER_SAGA_DEADLINE, /* deadlines[name] */
+};
+
+/** What a saga's code has asked of one of its deadlines. */
+struct handler_deadline {
+    size_t name; /* place in the declaration's deadlines */
+    bool cancelled;
+    bool from_now;        /* `at_us` counts from the moment it is set */
+    int64_t at_us;        /* microseconds, UTC */
+    struct text payload;  /* JSON, or NULL data */
+    struct text metadata; /* JSON: correlation and causation ids */
+};
+
+/** One call of a saga's code, and what it did. */
+struct handler_saga {
+    enum handler_saga_function function;
+    struct handler_part part; /* EVENT */
+    size_t deadline;          /* DEADLINE: place of its name */
+    struct text payload;      /* DEADLINE: JSON, or NULL data */
+    int64_t due_at;           /* DEADLINE */
+    bool held; /* the slot holds the state; if not, it is filled from: */
+    struct text state; /* JSON; NULL data: there is none, `initial` makes it */
+    struct arena *arena; /* of what it asks for */
+    /* what it did */
+    struct buffer *json; /* the state after it is appended */
+    bool completed;
+    struct handler_deadline *deadlines; /* in the order asked for */
+    size_t ndeadlines;
+};
+
 enum handler_outcome {
     HANDLER_CHANGED,   /* the slot holds the new state */
     HANDLER_DELETED,   /* moontide.delete: the slot is empty */
@@ -98,6 +137,18 @@ struct handler_ops {
                            struct arena *arena,
                            struct handler_decision *decision,
                            struct failure *failure);
+    /** What a saga's message is: a part for each function that may take it, in
+     * order, none when no handler takes what it has become; from `arena`. */
+    enum status (*saga_parts)(void *code, const struct handler_call *call,
+                              struct arena *arena, struct handler_part **parts,
+                              size_t *count, struct failure *failure);
+    /** Runs a function of a saga on the state in the slot (saga, event or
+     * deadline, ctx); call->key is the saga's id. A type without a handler only
+     * fills the slot. On FAILED the slot's content and what was asked for are
+     * undefined, and nothing was appended. */
+    enum status (*saga)(void *code, const struct handler_call *call,
+                        size_t slot, struct handler_saga *saga,
+                        struct failure *failure, struct diag *diag);
     /** Runs the handler of a projection without state (event, ctx). */
     enum status (*apply)(void *code, const struct handler_call *call,
                          struct failure *failure, struct diag *diag);

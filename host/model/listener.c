@@ -1,6 +1,7 @@
 #include "model/listener.h"
 
 #include "base/memory.h"
+#include "model/effects_unit.h"
 #include "model/sql_projection.h"
 
 struct listener {
@@ -21,20 +22,6 @@ static enum status listener_begin(void *self, struct db *db,
                                diag);
 }
 
-/* The event types' rules are the script's, whose code must not run meanwhile.
- */
-static enum status check_emitted(struct listener *l, struct failure *failure)
-{
-    const struct handler *handler = &l->options.handler;
-    struct append_event *events;
-    size_t count;
-
-    events = effects_call_events(l->effects, &count);
-    if (count == 0)
-        return STATUS_OK;
-    return handler->ops->check_events(handler->code, events, count, failure);
-}
-
 static enum status listener_apply(void *self, struct db *db, size_t unit,
                                   enum apply_verdict *verdict,
                                   struct failure *failure, struct diag *diag)
@@ -46,31 +33,12 @@ static enum status listener_apply(void *self, struct db *db, size_t unit,
     status = l->inner.ops->apply(l->inner.self, db, unit, verdict, failure,
                                  diag);
     if (status == STATUS_OK && *verdict == APPLY_DONE &&
-        check_emitted(l, failure) == STATUS_FAILED)
+        effects_unit_check(l->effects, &l->options.handler, failure) ==
+            STATUS_FAILED)
         *verdict = APPLY_STUCK; /* what it queued is the batch's already */
     if (status == STATUS_OK && *verdict != APPLY_DONE)
         effects_call_undo(l->effects);
     return status;
-}
-
-/* Statements of the handlers go before what is emitted, and whose fault a
- * refused one is can only be told here. */
-static enum status flush(struct listener *l, struct db *db,
-                         struct failure *failure, struct diag *diag)
-{
-    int64_t tag = -1;
-    const char *where;
-    enum status status;
-
-    db_deadline(db, clock_monotonic() + l->options.time_limit);
-    status = db_flush(db, &tag, diag);
-    db_deadline(db, 0);
-    if (!applier_is_fault(status))
-        return status;
-    where = l->inner.ops->where(l->inner.self, tag);
-    failure_set(failure, false, status == STATUS_UNIQUE ? "unique" : "sql",
-                "%s%s%s", where, *where != '\0' ? ": " : "", diag->message);
-    return STATUS_FAILED;
 }
 
 static enum status listener_finish(void *self, struct db *db,
@@ -79,15 +47,10 @@ static enum status listener_finish(void *self, struct db *db,
     struct listener *l = self;
     enum status status = l->inner.ops->finish(l->inner.self, db, failure, diag);
 
-    if (status != STATUS_OK || effects_count(l->effects) == 0)
+    if (status != STATUS_OK)
         return status;
-    status = flush(l, db, failure, diag);
-    if (status == STATUS_OK)
-        status = effects_send(l->effects, db, diag);
-    if (status != STATUS_REFUSED && status != STATUS_INVALID)
-        return status;
-    failure_set(failure, false, "emit", "%s", diag->message);
-    return STATUS_FAILED;
+    return effects_unit_send(l->effects, db, l->options.time_limit,
+                             l->inner.ops->where, l->inner.self, failure, diag);
 }
 
 static enum status listener_keys(void *self, const struct message *message,

@@ -1,17 +1,14 @@
 #include "model/sql_projection.h"
 
 #include "base/memory.h"
-#include "model/handler_sql.h"
 #include "model/handler_unit.h"
+#include "model/sql_unit.h"
 
 struct sql_projection {
     const struct declaration *declaration;
     struct handler handler;
-    struct handler_sql *sql;
+    struct sql_unit unit;
     struct effects *effects;
-    /* Handlers that run statements at once need a savepoint to be undone; it
-     * is taken once one was seen to do so. */
-    bool takes_savepoints;
     const struct unit *units;
     bool replaying;
 };
@@ -27,7 +24,7 @@ static enum status sql_projection_begin(void *self, struct db *db,
     (void)diag;
     p->units = units;
     p->replaying = replay_epoch > 0;
-    handler_sql_batch_begin(p->sql, true);
+    handler_sql_batch_begin(p->unit.sql, true);
     return STATUS_OK;
 }
 
@@ -40,10 +37,17 @@ static struct text own_key_of(const struct sql_projection *p,
                : TEXT_NONE;
 }
 
-static enum status call_handler(struct sql_projection *p,
-                                const struct unit *unit,
-                                struct failure *failure, struct diag *diag)
+struct unit_call {
+    struct sql_projection *p;
+    const struct unit *unit;
+};
+
+static enum status call_handler(void *arg, struct failure *failure,
+                                struct diag *diag)
 {
+    const struct unit_call *of = arg;
+    const struct sql_projection *p = of->p;
+    const struct unit *unit = of->unit;
     const struct handler_call call = {
         .declaration = p->declaration,
         .message = unit->message,
@@ -51,7 +55,7 @@ static enum status call_handler(struct sql_projection *p,
         .partition = unit->partition,
         .attempt = unit->attempt,
         .replaying = p->replaying,
-        .sql = p->sql,
+        .sql = p->unit.sql,
         .effects = p->effects,
     };
 
@@ -64,38 +68,10 @@ static enum status sql_projection_apply(void *self, struct db *db, size_t unit,
                                         struct diag *diag)
 {
     struct sql_projection *p = self;
-    bool savepoint = p->takes_savepoints;
-    int outside = db_savepoints(db);
-    enum status status = STATUS_OK;
+    struct unit_call call = {.p = p, .unit = &p->units[unit]};
 
-    if (savepoint) {
-        status = handler_sql_send(p->sql, diag);
-        if (status == STATUS_OK)
-            status = db_savepoint(db, diag);
-        if (status != STATUS_OK)
-            return status;
-    }
-    handler_sql_call_begin(p->sql);
-    status = call_handler(p, &p->units[unit], failure, diag);
-    if (handler_sql_call_ran(p->sql))
-        p->takes_savepoints = true;
-    if (status != STATUS_OK && status != STATUS_FAILED)
-        return status;
-    *verdict = APPLY_DONE;
-    if (status == STATUS_FAILED)
-        *verdict = handler_sql_call_undo(p->sql) ? APPLY_FAILED : APPLY_STUCK;
-    if (!savepoint)
-        return STATUS_OK;
-    if (*verdict == APPLY_DONE)
-        return db_release_to_depth(db, outside, diag);
-    handler_sql_call_forget(p->sql);
-    status = db_rollback_to_depth(db, outside, diag);
-    if (status == STATUS_OK)
-        *verdict = APPLY_FAILED;
-    if (!applier_is_fault(status))
-        return status;
-    *verdict = APPLY_STUCK; /* its statement has ended the transaction */
-    return STATUS_OK;
+    return sql_unit_run(&p->unit, db, call_handler, &call, verdict, failure,
+                        diag);
 }
 
 static enum status sql_projection_finish(void *self, struct db *db,
@@ -106,7 +82,7 @@ static enum status sql_projection_finish(void *self, struct db *db,
 
     (void)db;
     (void)failure;
-    return handler_sql_send(p->sql, diag);
+    return handler_sql_send(p->unit.sql, diag);
 }
 
 /* `reset` runs like a handler, of no message. */
@@ -121,15 +97,15 @@ static enum status sql_projection_reset(void *self, struct db *db,
         .message = &none,
         .attempt = 1,
         .replaying = true,
-        .sql = p->sql,
+        .sql = p->unit.sql,
     };
     enum status status;
 
     (void)db;
-    handler_sql_batch_begin(p->sql, true);
-    handler_sql_call_begin(p->sql);
+    handler_sql_batch_begin(p->unit.sql, true);
+    handler_sql_call_begin(p->unit.sql);
     status = p->handler.ops->reset(p->handler.code, &call, failure, diag);
-    return status == STATUS_OK ? handler_sql_send(p->sql, diag) : status;
+    return status == STATUS_OK ? handler_sql_send(p->unit.sql, diag) : status;
 }
 
 static enum status sql_projection_keys(void *self,
@@ -159,7 +135,7 @@ static const char *sql_projection_where(void *self, int64_t tag)
 {
     struct sql_projection *p = self;
 
-    return handler_sql_where(p->sql, tag);
+    return handler_sql_where(p->unit.sql, tag);
 }
 
 static void sql_projection_end(void *self)
@@ -189,7 +165,7 @@ struct sql_projection *sql_projection_new(const struct declaration *declaration,
 
     p->declaration = declaration;
     p->handler = handler;
-    p->sql = handler_sql_new(db);
+    p->unit.sql = handler_sql_new(db);
     p->effects = effects;
     return p;
 }
@@ -198,7 +174,7 @@ void sql_projection_free(struct sql_projection *p)
 {
     if (p == NULL)
         return;
-    handler_sql_free(p->sql);
+    handler_sql_free(p->unit.sql);
     mem_free(p);
 }
 

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "model/listener.h"
 #include "model/projection.h"
+#include "model/saga.h"
 #include "model/sql_projection.h"
 #include "run/command_run.h"
 
@@ -24,6 +25,20 @@ struct consumer_env declared_consumer_env(const struct application *app)
         .batch = (size_t)app->settings->batch,
         .time_limit = app->settings->limit_time_us,
         .batch_bytes = BATCH_BYTES,
+    };
+}
+
+/* What listeners and sagas may cause. */
+static struct effects_options effects_of(struct application *app)
+{
+    return (struct effects_options){
+        .capture = app->capture,
+        .ids = &app->ids,
+        .clock = &app->clock,
+        .payload_limit = app->settings->limit_payload,
+        .notify = app->settings->notify,
+        .aggregates = command_options(app),
+        .db = app->db,
     };
 }
 
@@ -54,19 +69,23 @@ static struct applier make_applier(struct declared_consumer *declared,
             .declaration = declaration,
             .handler = handler,
             .db = app->db,
-            .effects =
-                {
-                    .capture = app->capture,
-                    .ids = &app->ids,
-                    .clock = &app->clock,
-                    .payload_limit = settings->limit_payload,
-                    .notify = settings->notify,
-                    .aggregates = command_options(app),
-                    .db = app->db,
-                },
+            .effects = effects_of(app),
             .time_limit = settings->limit_time_us,
         });
         return listener_applier(declared->listener);
+    case DECLARATION_SAGA:
+        declared->saga = saga_new(&(struct saga_batch_options){
+            .declaration = declaration,
+            .handler = handler,
+            .names = &settings->names,
+            .catalog = app->catalog,
+            .ids = &app->ids,
+            .clock = &app->clock,
+            .db = app->db,
+            .effects = effects_of(app),
+            .time_limit = settings->limit_time_us,
+        });
+        return saga_applier(declared->saga);
     }
     declared->sql_projection = sql_projection_new(declaration, handler, app->db,
                                                   NULL);
@@ -108,6 +127,7 @@ void declared_consumer_free(struct declared_consumer *declared)
     consumer_free(&declared->consumer);
     projection_free(declared->projection);
     listener_free(declared->listener);
+    saga_free(declared->saga);
     sql_projection_free(declared->sql_projection);
 }
 

@@ -10,6 +10,7 @@
 #include "run/application.h"
 
 struct listener;
+struct saga;
 struct projection;
 struct sql_projection;
 
@@ -19,6 +20,7 @@ struct declared_consumer {
     struct projection *projection; /* one of the three */
     struct sql_projection *sql_projection;
     struct listener *listener;
+    struct saga *saga;
     struct consumer consumer;
 };
 

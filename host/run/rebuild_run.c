@@ -11,10 +11,11 @@ static enum status check(const struct declaration *declaration,
 {
     bool sql = declaration->kind == DECLARATION_SQL_PROJECTION;
 
-    if (declaration->kind == DECLARATION_LISTENER)
+    if (!declaration_is_projection(declaration))
         return diag_set(diag, STATUS_REFUSED,
-                        "listener '%s' is never rebuilt: its effects are done, "
+                        "%s '%s' is never rebuilt: its effects are done, "
                         "and would be done again",
+                        declaration_kind_word(declaration->kind),
                         declaration->name);
     if (order->cancel)
         return STATUS_OK;

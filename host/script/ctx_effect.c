@@ -2,7 +2,6 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "consumer/registry.h"
 #include "model/effects.h"
 #include "model/handler_sql.h"
 #include "script/ctx_internal.h"
@@ -136,6 +135,14 @@ static void push_metadata(struct handler_code *code, lua_State *L, int options,
     complete(L, copy, "correlation_id");
     lua_pushstring(L, id);
     complete(L, copy, "causation_id");
+}
+
+void ctx_effect_push_metadata(struct handler_code *code, lua_State *L,
+                              const char *method)
+{
+    lua_newtable(L);
+    push_metadata(code, L, lua_gettop(L), method);
+    lua_remove(L, -2);
 }
 
 /* The JSON of the value at the index, as a string on the stack: what raises
@@ -475,7 +482,7 @@ void ctx_effect_push_delivery_id(struct handler_code *code, lua_State *L)
     }
     uuid_format(&call->message->id, text);
     buffer_clear(name);
-    buffer_printf(name, "%s %zu %s %d %s ", CONSUMER_TYPE_LISTENER,
+    buffer_printf(name, "%s %zu %s %d %s ", declaration_consumer_type(d),
                   strlen(d->name), d->name, code->part, text);
     if (d->own_key)
         buffer_append_text(name, call->key);

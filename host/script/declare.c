@@ -212,7 +212,7 @@ static enum declaration_kind kind_of(const struct declare_build *b)
 {
     static const enum declaration_kind kinds[] = {
         DECLARATION_PROJECTION, DECLARATION_SQL_PROJECTION,
-        DECLARATION_LISTENER, DECLARATION_AGGREGATE};
+        DECLARATION_LISTENER, DECLARATION_SAGA, DECLARATION_AGGREGATE};
     struct text word = declare_text(b, "kind");
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -240,6 +240,46 @@ static void take_common(struct declare_build *b, size_t index)
     declare_stored_types(b);
     take_handlers(b);
     b->code->initial = declare_function(b, "initial");
+}
+
+static enum saga_unknown unknown_of(struct text word)
+{
+    if (text_equal(word, TEXT_LITERAL("dead_letter")))
+        return SAGA_UNKNOWN_DEAD_LETTER;
+    return text_equal(word, TEXT_LITERAL("error")) ? SAGA_UNKNOWN_ERROR
+                                                   : SAGA_UNKNOWN_IGNORE;
+}
+
+/* Pushes the member of the table at the top that a text names. */
+static void push_member(const struct declare_build *b, struct text name)
+{
+    lua_pushlstring(b->L, name.data, name.len);
+    lua_rawget(b->L, -2);
+}
+
+static void take_saga(const struct declare_build *b)
+{
+    struct declaration *d = b->declaration;
+    bool *starts = arena_alloc_zero(b->set->arena, d->ntypes + 1);
+
+    lua_getfield(b->L, b->at, "starts");
+    for (size_t i = 0; i < d->ntypes; i++) {
+        push_member(b, d->types[i]);
+        starts[i] = lua_toboolean(b->L, -1) != 0;
+        lua_pop(b->L, 1);
+    }
+    lua_pop(b->L, 1);
+    d->starts = starts;
+    d->unknown = unknown_of(declare_text(b, "unknown"));
+    d->deadlines = declare_texts(b, "deadlines", &d->ndeadlines);
+    b->code->deadlines = arena_alloc(
+        b->set->arena, d->ndeadlines * sizeof(*b->code->deadlines) + 1);
+    lua_getfield(b->L, b->at, "deadline_functions");
+    for (size_t i = 0; i < d->ndeadlines; i++) {
+        push_member(b, d->deadlines[i]);
+        b->code->deadlines[i] = luaL_ref(b->L, LUA_REGISTRYINDEX);
+    }
+    lua_pop(b->L, 1);
 }
 
 static void take_aggregate(struct declare_build *b, size_t index)
@@ -282,6 +322,8 @@ static void take_declaration(struct declare_build *b, size_t index)
         take_query_table(b);
     else if (d->kind == DECLARATION_SQL_PROJECTION)
         take_tables(b);
+    else if (d->kind == DECLARATION_SAGA)
+        take_saga(b);
     if (declaration_is_projection(d))
         take_fingerprint(b);
 }
@@ -350,7 +392,7 @@ static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
     struct upvalue_function function;
     lua_Debug info;
 
-    if (ref == LUA_NOREF)
+    if (ref < 0) /* there is none */
         return;
     lua_rawgeti(L, LUA_REGISTRYINDEX, ref);
     if (lua_getinfo(L, ">S", &info) == 0 || *info.source != '@')
@@ -397,6 +439,12 @@ static void find_warnings(lua_State *L, struct declare_set *set)
                      d->commands[c].data);
             w.what = what;
             scan_function(L, scan, set->code[i].commands[c], &w);
+        }
+        for (size_t n = 0; n < d->ndeadlines; n++) {
+            snprintf(what, sizeof(what), "the handler for the deadline %.100s",
+                     d->deadlines[n].data);
+            w.what = what;
+            scan_function(L, scan, set->code[i].deadlines[n], &w);
         }
     }
     upvalue_scan_close(scan);

@@ -17,12 +17,13 @@
 
 /** The user's functions of one declaration, as registry references. */
 struct declare_code {
-    int key;       /* LUA_NOREF: the message's own key */
-    int initial;   /* LUA_NOREF: an empty table */
-    int reset;     /* LUA_NOREF: none */
-    int on_error;  /* LUA_NOREF: a word */
-    int *handlers; /* one per declaration.types */
-    int *commands; /* one per declaration.commands */
+    int key;        /* LUA_NOREF: the message's own key */
+    int initial;    /* LUA_NOREF: an empty table */
+    int reset;      /* LUA_NOREF: none */
+    int on_error;   /* LUA_NOREF: a word */
+    int *handlers;  /* one per declaration.types */
+    int *commands;  /* one per declaration.commands */
+    int *deadlines; /* one per declaration.deadlines */
 };
 
 /** Filled by declare_end; memory comes from the arena, references belong to

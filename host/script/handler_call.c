@@ -11,6 +11,7 @@
 #include "script/json_codec.h"
 #include "script/lua_call.h"
 #include "script/native.h"
+#include "script/saga_call.h"
 #include "script/value.h"
 
 #include <assert.h>
@@ -19,38 +20,17 @@
  */
 
 /* Puts what `initial` gives into the slot. */
-static int fill_initial(lua_State *L, struct handler_job *job)
+static void fill_initial(lua_State *L, struct handler_job *job)
 {
-    int function = lua_gettop(L) + 1;
-    int initial = handler_run_code(job)->initial;
-    char where[LIMITS_TEXT_SIZE], shown[128];
-
-    if (initial == LUA_NOREF) {
-        lua_newtable(L);
+    handler_run_push_initial(L, job);
+    if (!job->failed)
         handler_run_fill(L, job);
-        return 0;
-    }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, initial);
-    lua_pushvalue(L, -1);
-    lua_pushlstring(L, job->call->key.data != NULL ? job->call->key.data : "",
-                    job->call->key.len);
-    lua_call(L, 1, 1);
-    if (!lua_istable(L, -1)) {
-        value_describe(L, -1, shown, sizeof(shown));
-        handler_run_where(L, function, where, sizeof(where));
-        failure_set(job->failure, false, "state",
-                    "%s: initial returned %s; it must return a table", where,
-                    shown);
-        return handler_run_fail(job);
-    }
-    handler_run_fill(L, job);
-    lua_settop(L, function - 1);
-    return 0;
 }
 
 static int enter_initial(lua_State *L)
 {
-    return fill_initial(L, lua_touserdata(L, 1));
+    fill_initial(L, lua_touserdata(L, 1));
+    return 0;
 }
 
 static enum status handler_state_initial(void *self,
@@ -185,25 +165,6 @@ static int enter_apply(lua_State *L)
     return 0;
 }
 
-/* A failure that a test asked for comes instead of the call. */
-static bool fails_as_asked(struct handler_code *code,
-                           const struct handler_call *call,
-                           struct failure *failure)
-{
-    for (size_t i = 0; i < code->nasked; i++) {
-        struct handler_failure_asked *asked = &code->asked[i];
-
-        if (asked->times == 0 ||
-            strcmp(asked->consumer, call->declaration->name) != 0 ||
-            !text_equal(text_of(asked->type), call->message->type))
-            continue;
-        asked->times--;
-        failure_set(failure, false, "error", "failure asked for by the test");
-        return true;
-    }
-    return false;
-}
-
 static enum status
 handler_apply_state(void *self, const struct handler_call *call, size_t slot,
                     enum handler_outcome *outcome, struct failure *failure,
@@ -212,7 +173,7 @@ handler_apply_state(void *self, const struct handler_call *call, size_t slot,
     struct handler_job job = {.call = call, .failure = failure, .slot = slot};
     enum status status;
 
-    if (fails_as_asked(self, call, failure))
+    if (handler_run_fails_as_asked(self, call, failure))
         return STATUS_FAILED;
     status = handler_run(self, ENTRY_APPLY_STATE, &job, diag);
     *outcome = job.outcome;
@@ -224,7 +185,7 @@ static enum status handler_apply(void *self, const struct handler_call *call,
 {
     struct handler_job job = {.call = call, .failure = failure};
 
-    if (fails_as_asked(self, call, failure))
+    if (handler_run_fails_as_asked(self, call, failure))
         return STATUS_FAILED;
     return handler_run(self, ENTRY_APPLY, &job, diag);
 }
@@ -419,6 +380,8 @@ const struct handler_ops handler_call_ops = {
     .apply_state = handler_apply_state,
     .apply_event = aggregate_call_apply,
     .command = aggregate_call_command,
+    .saga_parts = saga_call_parts,
+    .saga = saga_call_run,
     .apply = handler_apply,
     .state_encode = handler_state_encode,
     .on_error = handler_on_error,
@@ -439,6 +402,8 @@ static int prepare(lua_State *L)
         [ENTRY_ENCODE] = enter_encode,
         [ENTRY_ON_ERROR] = enter_on_error,
         [ENTRY_RESET] = enter_reset,
+        [ENTRY_SAGA_PARTS] = saga_call_enter_parts,
+        [ENTRY_SAGA] = saga_call_enter,
     };
     struct handler_code *code = lua_touserdata(L, 1);
 
@@ -449,6 +414,7 @@ static int prepare(lua_State *L)
     lua_newtable(L);
     code->slots = luaL_ref(L, LUA_REGISTRYINDEX);
     aggregate_call_register(code, L);
+    saga_call_register(code, L);
     event_register(code, L);
     ctx_register(code, L);
     handler_run_note_wheres(code, L);

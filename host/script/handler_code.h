@@ -30,26 +30,29 @@ struct handler_code {
     int64_t payload;
 
     /* registry references, made once */
-    int entries[10]; /* C functions of handler_call.c */
+    int entries[12]; /* C functions of handler_call.c */
     int event_metatable;
     int *contexts;       /* ctx of each declaration */
     int slots;           /* states of the batch by slot + 1 */
     int aggregate_slots; /* the same of aggregates: a command may run inside of
                             a handler */
     int command_metatable; /* of the ctx of commands */
+    int saga_metatable;    /* of the sagas in slots */
     struct map *types;     /* of each declaration: type -> handler */
-    /* "file:line" of each declaration's functions: handlers by type, then one
-     * for each enum handler_entry */
+    /* "file:line" of each declaration's functions: handlers by type, one for
+     * each enum handler_entry, commands, deadlines */
     const char ***wheres;
     struct arena arena;        /* of these */
     struct attempt_slot *slot; /* told of each call; may be NULL */
 
     /* the call that runs; NULL in between */
     const struct handler_call *call;
-    const void *event;   /* address of its event and of its ctx: what a */
-    int part;            /* of its message, from 1; 0: it is whole */
-    const void *context; /* script kept of another call differs */
-    bool decode_failed;  /* its payload or metadata could not be read */
+    const void *event;         /* address of its event and of its ctx: what a */
+    int part;                  /* of its message, from 1; 0: it is whole */
+    const void *context;       /* script kept of another call differs */
+    struct handler_saga *saga; /* what a saga's function is asked to do; NULL */
+    const void *saga_object;   /* address of the saga it sees */
+    bool decode_failed;        /* its payload or metadata could not be read */
     /* its message is of an older revision of this type, and no step splits
      * it; NULL: it is read as it is stored */
     const struct event_type *older;

@@ -2,6 +2,7 @@
 
 #include "consumer/attempt_slot.h"
 #include "script/lua_call.h"
+#include "script/value.h"
 
 #include <stdio.h>
 
@@ -93,13 +94,42 @@ void handler_run_fill(lua_State *L, const struct handler_job *job)
     lua_pop(L, 1);
 }
 
+void handler_run_push_initial(lua_State *L, struct handler_job *job)
+{
+    int top = lua_gettop(L);
+    int initial = handler_run_code(job)->initial;
+    char where[LIMITS_TEXT_SIZE], shown[128];
+
+    if (initial == LUA_NOREF) {
+        lua_newtable(L);
+        return;
+    }
+    lua_rawgeti(L, LUA_REGISTRYINDEX, initial);
+    lua_pushvalue(L, -1);
+    lua_pushlstring(L, job->call->key.data != NULL ? job->call->key.data : "",
+                    job->call->key.len);
+    lua_call(L, 1, 1);
+    if (lua_istable(L, -1)) {
+        lua_remove(L, top + 1);
+        return;
+    }
+    value_describe(L, -1, shown, sizeof(shown));
+    handler_run_where(L, top + 1, where, sizeof(where));
+    failure_set(job->failure, false, "state",
+                "%s: initial returned %s; it must return a table", where,
+                shown);
+    handler_run_fail(job);
+    lua_settop(L, top);
+}
+
 /* Whether an entry is about the handler of the message's type, and not about
  * a function of the declaration's own. */
 static bool is_by_type(enum handler_entry entry)
 {
     return entry == ENTRY_DECODE || entry == ENTRY_APPLY_STATE ||
            entry == ENTRY_APPLY || entry == ENTRY_APPLY_EVENT ||
-           entry == ENTRY_ENCODE;
+           entry == ENTRY_ENCODE || entry == ENTRY_SAGA ||
+           entry == ENTRY_SAGA_PARTS;
 }
 
 static int own_function(const struct declare_code *functions,
@@ -140,7 +170,8 @@ void handler_run_note_wheres(struct handler_code *code, lua_State *L)
         const struct declare_code *functions = &code->set->code[i];
         size_t commands = d->ntypes + ENTRY_COUNT;
         const char **wheres = arena_alloc(
-            &code->arena, (commands + d->ncommands) * sizeof(*wheres));
+            &code->arena,
+            (commands + d->ncommands + d->ndeadlines) * sizeof(*wheres));
 
         for (size_t t = 0; t < d->ntypes; t++)
             wheres[t] = note_where(code, L, d, functions->handlers[t]);
@@ -150,8 +181,16 @@ void handler_run_note_wheres(struct handler_code *code, lua_State *L)
         for (size_t c = 0; c < d->ncommands; c++)
             wheres[commands + c] = note_where(code, L, d,
                                               functions->commands[c]);
+        for (size_t n = 0; n < d->ndeadlines; n++)
+            wheres[commands + d->ncommands + n] = note_where(
+                code, L, d, functions->deadlines[n]);
         code->wheres[i] = wheres;
     }
+}
+
+static bool is_of_deadline(const struct handler_job *job)
+{
+    return job->saga != NULL && job->saga->function == HANDLER_SAGA_DEADLINE;
 }
 
 /* Where the function begins that an entry is about. */
@@ -165,6 +204,9 @@ static const char *where_of(const struct handler_job *job,
     if (entry == ENTRY_COMMAND)
         return code
             ->wheres[d->index][d->ntypes + ENTRY_COUNT + command_of(job)];
+    if (is_of_deadline(job))
+        return code->wheres[d->index][d->ntypes + ENTRY_COUNT + d->ncommands +
+                                      job->saga->deadline];
     if (is_by_type(entry))
         at = map_get(&code->types[d->index], job->type);
     return code->wheres[d->index][at == MAP_ABSENT ? d->ntypes + (size_t)entry
@@ -204,7 +246,8 @@ static enum status judge(struct handler_code *code, enum handler_entry entry,
     const struct event_type *type = NULL;
 
     job->type = message->type;
-    if (code->set->event_types.count > 0 && entry != ENTRY_COMMAND)
+    if (code->set->event_types.count > 0 && entry != ENTRY_COMMAND &&
+        !is_of_deadline(job))
         type = event_types_find(&code->set->event_types, message->type);
     job->declared = type != NULL;
     if (type == NULL)
@@ -222,7 +265,8 @@ static enum status judge(struct handler_code *code, enum handler_entry entry,
         break;
     }
     if (entry != ENTRY_KEYS && entry != ENTRY_APPLY &&
-        entry != ENTRY_APPLY_STATE && entry != ENTRY_APPLY_EVENT)
+        entry != ENTRY_APPLY_STATE && entry != ENTRY_APPLY_EVENT &&
+        entry != ENTRY_SAGA && entry != ENTRY_SAGA_PARTS)
         return STATUS_OK;
     event_type_refuse(type, message->revision, job->failure);
     return STATUS_FAILED;
@@ -262,7 +306,8 @@ static void tell_slot(const struct handler_job *job, enum handler_entry entry)
 /* What a call inside of a call must find again when it ends. */
 struct frame {
     const struct handler_call *call;
-    const void *event, *context;
+    const void *event, *context, *saga_object;
+    struct handler_saga *saga;
     const struct event_type *older;
     bool decode_failed;
     int part;
@@ -278,6 +323,8 @@ static void frame_save(const struct handler_code *code, struct frame *frame)
         return;
     frame->event = code->event;
     frame->context = code->context;
+    frame->saga = code->saga;
+    frame->saga_object = code->saga_object;
     frame->older = code->older;
     frame->decode_failed = code->decode_failed;
     frame->part = code->part;
@@ -293,6 +340,8 @@ static void frame_restore(struct handler_code *code, const struct frame *frame)
         return;
     code->event = frame->event;
     code->context = frame->context;
+    code->saga = frame->saga;
+    code->saga_object = frame->saga_object;
     code->older = frame->older;
     code->decode_failed = frame->decode_failed;
     code->part = frame->part;
@@ -320,7 +369,8 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
         return STATUS_FAILED;
     }
     code->call = job->call;
-    code->event = code->context = NULL;
+    code->event = code->context = code->saga_object = NULL;
+    code->saga = job->saga;
     code->decode_failed = false;
     code->part = 0;
     code->sql_where[0] = '\0';
@@ -349,6 +399,24 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
         add_where(job, entry);
     frame_restore(code, &frame);
     return status;
+}
+
+bool handler_run_fails_as_asked(struct handler_code *code,
+                                const struct handler_call *call,
+                                struct failure *failure)
+{
+    for (size_t i = 0; i < code->nasked; i++) {
+        struct handler_failure_asked *asked = &code->asked[i];
+
+        if (asked->times == 0 ||
+            strcmp(asked->consumer, call->declaration->name) != 0 ||
+            !text_equal(text_of(asked->type), call->message->type))
+            continue;
+        asked->times--;
+        failure_set(failure, false, "error", "failure asked for by the test");
+        return true;
+    }
+    return false;
 }
 
 /* Ends an entry with a failure of its own making. */

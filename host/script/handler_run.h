@@ -19,10 +19,12 @@ enum handler_entry {
     ENTRY_ENCODE,
     ENTRY_ON_ERROR,
     ENTRY_RESET,
+    ENTRY_SAGA_PARTS,
+    ENTRY_SAGA,
     ENTRY_COUNT
 };
 
-_Static_assert(ENTRY_COUNT == 10, "handler_code.entries has one for each");
+_Static_assert(ENTRY_COUNT == 12, "handler_code.entries has one for each");
 
 /** What one protected call works on. */
 struct handler_job {
@@ -50,6 +52,9 @@ struct handler_job {
     struct buffer *out;
     struct db_value *fields;
     struct arena *arena;
+    struct handler_saga *saga;  /* SAGA */
+    struct handler_part *parts; /* SAGA_PARTS: what it is */
+    size_t nparts;
 };
 
 /** Runs the entry function (code->entries) on the job. OK; FAILED with
@@ -64,6 +69,15 @@ int handler_run_command(const struct handler_job *job);
 
 /** Puts the table at the top into the job's slot; pops it. */
 void handler_run_fill(lua_State *L, const struct handler_job *job);
+
+/** A failure that a test has asked for comes instead of the call. */
+bool handler_run_fails_as_asked(struct handler_code *code,
+                                const struct handler_call *call,
+                                struct failure *failure);
+
+/** Pushes what `initial` gives for the call's key, or an empty table; pushes
+ * nothing when it sets job->failed. */
+void handler_run_push_initial(lua_State *L, struct handler_job *job);
 
 /** From an entry function: the job has set its failure. */
 int handler_run_fail(struct handler_job *job);

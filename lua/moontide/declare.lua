@@ -1,10 +1,10 @@
---- Declarations: what projection, sql_projection and listener make of the tables that
+--- Declarations: what projection, sql_projection, listener and saga make of the tables that
 -- scripts give them, checked. A declaration is a table with the fields
 --   kind name file line source revision on_change passes_gaps single_owner aggregates (list or nil)
 --   types (sorted) handlers (type -> function) key initial reset (functions or
 --   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
 --   retry (times in microseconds, or nil) on_error (word, function or nil)
---   starts_now (listener)
+--   starts_now (listener, saga) and those of a saga (declare_saga.lua)
 --   returned_by (file)
 -- It knows where it was made; the loader asks `collect` and `finish` which
 -- ones a file returned.
@@ -13,6 +13,7 @@ if type(native) ~= "table" then
   native = require "moontide.core"
 end
 assert(name)
+local saga = require "moontide.declare_saga"
 local take = require "moontide.declare_take"
 local types = require "moontide.types"
 
@@ -66,6 +67,7 @@ local KEYS = {
   projection = { "revision", "on_change", "fields", "initial", "table" },
   sql_projection = { "revision", "on_change", "tables", "reset" },
   listener = { "start" },
+  saga = saga.KEYS,
 }
 local LATER = { "changes", "topic", "delivery", "ordered", "renamed_from" }
 
@@ -295,7 +297,11 @@ local function build_consumer(d, spec)
   d.on_change = check_on_change(d, spec.on_change)
   d.passes_gaps = check_missing_history(d, spec.on_missing_history)
   d.single_owner = check_distribution(d, spec.distribution)
-  d.key = take.a_function(d, spec, "key")
+  if d.kind == "saga" then
+    d.key = saga.key(d, spec)
+  else
+    d.key = take.a_function(d, spec, "key")
+  end
   d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)
   d.retry = take_retry(d, spec.retry)
@@ -311,6 +317,9 @@ local function build_consumer(d, spec)
   elseif d.kind == "listener" then
     d.fields = {}
     d.starts_now = check_start(d, spec.start)
+  elseif d.kind == "saga" then
+    d.starts_now = spec.start ~= nil and check_start(d, spec.start)
+    saga.build(d, spec)
   else
     d.fields = {}
     d.reset = take.a_function(d, spec, "reset")
@@ -326,6 +335,7 @@ local KINDS = {
   projection = { build = build_consumer, names = "projection" },
   sql_projection = { build = build_consumer, names = "projection" },
   listener = { build = build_consumer, names = "projection" },
+  saga = { build = build_consumer, names = "projection" },
   event_type = { build = require "moontide.declare_event_type", names = "event type" },
   aggregate = { build = require "moontide.declare_aggregate", names = "aggregate" },
 }
@@ -461,7 +471,7 @@ function declare.finish()
     local other = names[key]
     if other then
       fail(d, "is declared at %s:%d already; every %s has a name of its own", other.file, other.line,
-        other.kind == "listener" and "consumer" or group)
+        (other.kind == "listener" or other.kind == "saga") and "consumer" or group)
     end
     names[key] = d
   end

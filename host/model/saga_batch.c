@@ -1,0 +1,236 @@
+#include "model/saga_batch.h"
+
+#include "base/memory.h"
+#include "model/effects_unit.h"
+
+/* Of the statements that are not the handlers'. */
+#define TAG_OWN INT64_MAX
+
+void saga_batch_init(struct saga_batch *batch,
+                     const struct saga_batch_options *options)
+{
+    *batch = (struct saga_batch){.options = *options};
+    saga_instances_init(&batch->instances, options->declaration->name,
+                        options->names, options->catalog);
+    batch->effects = effects_new(&options->effects);
+    batch->sql.sql = handler_sql_new(options->db);
+}
+
+void saga_batch_free(struct saga_batch *b)
+{
+    effects_free(b->effects);
+    handler_sql_free(b->sql.sql);
+    map_free(&b->ids);
+    mem_free(b->slots);
+    mem_free(b->changes);
+    arena_free(&b->arena);
+    buffer_free(&b->json);
+}
+
+/* --- the sagas of a transaction --------------------------------------------
+ */
+
+void saga_batch_begin(struct saga_batch *b)
+{
+    b->nslots = b->nchanges = 0;
+    map_clear(&b->ids);
+    arena_reset(&b->arena);
+    effects_batch_begin(b->effects);
+    handler_sql_batch_begin(b->sql.sql, true);
+}
+
+size_t saga_batch_add(struct saga_batch *b, struct text saga_id, int partition)
+{
+    bool added;
+    int64_t slot = map_put(&b->ids, saga_id, (int64_t)b->nslots, &added);
+
+    if (!added)
+        return (size_t)slot;
+    if (b->nslots == b->slots_capacity) {
+        b->slots_capacity = b->slots_capacity == 0 ? 512 : 2 * b->nslots;
+        b->slots = mem_grow(b->slots, b->slots_capacity, sizeof(*b->slots));
+    }
+    b->slots[b->nslots] = (struct saga_slot){
+        .row = {.saga_id = saga_id},
+        .partition = partition,
+    };
+    return b->nslots++;
+}
+
+enum status saga_batch_load(struct saga_batch *b, struct db *db,
+                            struct diag *diag)
+{
+    struct saga_instance *rows = arena_alloc(&b->arena,
+                                             b->nslots * sizeof(*rows) + 1);
+    enum status status;
+
+    for (size_t i = 0; i < b->nslots; i++)
+        rows[i] = b->slots[i].row;
+    status = saga_instances_load(&b->instances, db, rows, b->nslots, &b->arena,
+                                 diag);
+    for (size_t i = 0; status == STATUS_OK && i < b->nslots; i++) {
+        struct saga_slot *slot = &b->slots[i];
+
+        slot->row = rows[i];
+        slot->present = rows[i].stored;
+        slot->completed = rows[i].completed;
+        slot->state = rows[i].state;
+    }
+    return status;
+}
+
+/* --- one unit of work ------------------------------------------------------
+ */
+
+static void add_change(struct saga_batch *b, size_t slot,
+                       const struct handler_deadline *deadline)
+{
+    if (b->nchanges == b->changes_capacity) {
+        b->changes_capacity = b->changes_capacity == 0 ? 64 : 2 * b->nchanges;
+        b->changes = mem_grow(b->changes, b->changes_capacity,
+                              sizeof(*b->changes));
+    }
+    b->changes[b->nchanges++] = (struct saga_deadline_change){slot, *deadline};
+}
+
+static void begin_instance(struct saga_batch *b, struct saga_slot *slot)
+{
+    slot->row.id = uuid_v7(b->options.ids, clock_now(b->options.clock));
+    slot->row.version = saga_instance_version(&slot->row.id);
+    slot->present = true;
+}
+
+enum status saga_batch_call(struct saga_batch *b, size_t slot,
+                            struct handler_call *call,
+                            struct handler_saga *saga, struct failure *failure,
+                            struct diag *diag)
+{
+    const struct handler *handler = &b->options.handler;
+    struct saga_slot *s = &b->slots[slot];
+    enum status status;
+
+    call->declaration = b->options.declaration;
+    call->key = s->row.saga_id;
+    call->partition = s->partition;
+    call->sql = b->sql.sql;
+    call->effects = b->effects;
+    saga->held = s->held;
+    saga->state = s->present ? s->state : TEXT_NONE;
+    saga->arena = &b->arena;
+    saga->json = &b->json;
+    buffer_clear(&b->json);
+    status = handler->ops->saga(handler->code, call, slot, saga, failure, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!s->present)
+        begin_instance(b, s);
+    s->held = s->dirty = true;
+    s->state = arena_copy(&b->arena, buffer_text(&b->json));
+    s->completed |= saga->completed;
+    for (size_t i = 0; i < saga->ndeadlines; i++)
+        add_change(b, slot, &saga->deadlines[i]);
+    return STATUS_OK;
+}
+
+struct unit_run {
+    struct saga_batch *batch;
+    size_t slot;
+    saga_work_fn work;
+    void *arg;
+};
+
+static enum status run_work(void *arg, struct failure *failure,
+                            struct diag *diag)
+{
+    const struct unit_run *run = arg;
+    enum status status = run->work(run->arg, run->batch, run->slot, failure,
+                                   diag);
+
+    if (status != STATUS_OK)
+        return status;
+    return effects_unit_check(run->batch->effects, &run->batch->options.handler,
+                              failure);
+}
+
+enum status saga_batch_run(struct saga_batch *b, struct db *db, size_t slot,
+                           saga_work_fn work, void *arg,
+                           enum apply_verdict *verdict, struct failure *failure,
+                           struct diag *diag)
+{
+    struct unit_run run = {b, slot, work, arg};
+    struct saga_slot before = b->slots[slot];
+    size_t nchanges = b->nchanges;
+    enum status status;
+
+    effects_call_begin(b->effects);
+    status = sql_unit_run(&b->sql, db, run_work, &run, verdict, failure, diag);
+    if (status == STATUS_OK && *verdict == APPLY_DONE)
+        return STATUS_OK;
+    effects_call_undo(b->effects);
+    b->slots[slot] = before;
+    b->slots[slot].held = false; /* what the handlers hold is undefined */
+    b->nchanges = nchanges;
+    return status;
+}
+
+/* --- the end of a transaction ----------------------------------------------
+ */
+
+static enum status save(struct saga_batch *b, struct db *db, struct diag *diag)
+{
+    const struct saga_instance **rows[2];
+    size_t counts[2] = {0, 0};
+    int64_t now = clock_now(b->options.clock);
+    enum status status;
+
+    for (int i = 0; i < 2; i++)
+        rows[i] = arena_alloc(&b->arena,
+                              b->nslots * sizeof(struct saga_instance *) + 1);
+    for (size_t i = 0; i < b->nslots; i++) {
+        struct saga_slot *slot = &b->slots[i];
+        struct saga_instance *row = &slot->row;
+
+        if (!slot->dirty)
+            continue;
+        row->state = slot->state;
+        if (slot->completed && !row->completed) {
+            row->completed = true;
+            row->completed_at = now;
+        }
+        rows[row->stored][counts[row->stored]++] = row;
+    }
+    status = saga_instances_update(&b->instances, db, rows[1], counts[1],
+                                   TAG_OWN, &b->arena, diag);
+    if (status == STATUS_OK)
+        status = saga_instances_insert(&b->instances, db, rows[0], counts[0],
+                                       TAG_OWN, &b->arena, diag);
+    return status;
+}
+
+static const char *where_of(void *arg, int64_t tag)
+{
+    return saga_batch_where(arg, tag);
+}
+
+enum status saga_batch_finish(struct saga_batch *b, struct db *db,
+                              struct failure *failure, struct diag *diag)
+{
+    enum status status = handler_sql_send(b->sql.sql, diag);
+
+    if (status == STATUS_OK)
+        status = save(b, db, diag);
+    if (status != STATUS_OK)
+        return status;
+    return effects_unit_send(b->effects, db, b->options.time_limit, where_of, b,
+                             failure, diag);
+}
+
+const char *saga_batch_where(const struct saga_batch *b, int64_t tag)
+{
+    return handler_sql_where(b->sql.sql, tag);
+}
+
+void saga_batch_end(struct saga_batch *b)
+{
+    b->options.handler.ops->batch_end(b->options.handler.code);
+}

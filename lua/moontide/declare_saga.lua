@@ -1,0 +1,85 @@
+--- Sagas: what moontide.saga adds to a consumer's declaration, checked. Such a
+-- declaration has, beside those of a consumer, the fields key (its `id`),
+-- starts (type -> true), unknown (word), deadlines (sorted names),
+-- deadline_functions (name -> function) and starts_now.
+local name, native = ...
+if type(native) ~= "table" then
+  native = require "moontide.core"
+end
+assert(name)
+local take = require "moontide.declare_take"
+
+local fail, describe = take.fail, take.describe
+
+local UNKNOWN = { "ignore", "dead_letter", "error" }
+
+local saga = { KEYS = { "id", "starts", "unknown", "initial", "deadlines", "start" } }
+
+local function take_id(d, spec)
+  if spec.key ~= nil then
+    fail(d, 'key is no key of a saga; its id is: id = moontide.by "order_id"')
+  elseif spec.id == nil then
+    fail(d, 'id is missing: which saga an event is for, as in id = moontide.by "order_id"')
+  end
+  return take.a_function(d, spec, "id")
+end
+
+local function take_starts(d, starts)
+  if starts == nil or type(starts) == "table" and next(starts) == nil then
+    fail(d, 'starts is missing: the types that begin a saga, as in starts = { "order.Placed" }')
+  end
+  local set = {}
+  for _, event_type in ipairs(take.list(d, "starts", starts)) do
+    if not d.handlers[event_type] then
+      local near = native.nearest(event_type, d.types)
+      fail(d, 'starts has "%s", which `on` has no handler for%s', event_type,
+        near and ('; did you mean "%s"?'):format(near) or "")
+    end
+    set[event_type] = true
+  end
+  return set
+end
+
+local function take_unknown(d, word)
+  if word == nil then
+    return "ignore"
+  elseif not take.contains(UNKNOWN, word) then
+    local near = type(word) == "string" and native.nearest(word, UNKNOWN)
+    fail(d, "unknown is %s%s; what becomes of an event that finds no saga is one of %s", describe(word),
+      near and (' (did you mean "%s"?)'):format(near) or "", table.concat(UNKNOWN, ", "))
+  end
+  return word
+end
+
+local function take_deadlines(d, deadlines)
+  if deadlines == nil then
+    deadlines = {}
+  elseif type(deadlines) ~= "table" then
+    fail(d, "deadlines is %s; it must be a table of names and functions", describe(deadlines))
+  end
+  local names, functions = take.sorted_keys(deadlines), {}
+  for _, deadline in ipairs(names) do
+    if not take.is_text(deadline, take.NAME_MAX) then
+      fail(d, "deadlines[%s]: a deadline's name is text of 1 to %d characters", tostring(deadline), take.NAME_MAX)
+    elseif type(deadlines[deadline]) ~= "function" then
+      fail(d, 'deadlines["%s"] is %s; the handler of a deadline is a function', deadline,
+        describe(deadlines[deadline]))
+    end
+    functions[deadline] = deadlines[deadline]
+  end
+  return names, functions
+end
+
+--- key(d, spec): the function that tells the id of an event's saga.
+saga.key = take_id
+
+--- build(d, spec): checks and fills what a consumer does not have.
+function saga.build(d, spec)
+  d.fields = {}
+  d.initial = take.a_function(d, spec, "initial")
+  d.starts = take_starts(d, spec.starts)
+  d.unknown = take_unknown(d, spec.unknown)
+  d.deadlines, d.deadline_functions = take_deadlines(d, spec.deadlines)
+end
+
+return saga
