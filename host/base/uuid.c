@@ -1,5 +1,7 @@
 #include "base/uuid.h"
 
+#include "base/sha1.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -61,6 +63,22 @@ struct uuid uuid_v7(struct uuid_source *source, int64_t now_us)
     low = __builtin_bswap64(low);
     memcpy(uuid.bytes, &high, 8);
     memcpy(uuid.bytes + 8, &low, 8);
+    return uuid;
+}
+
+struct uuid uuid_v5(const struct uuid *space, struct text name)
+{
+    uint8_t digest[SHA1_BYTES];
+    struct sha1 sha1;
+    struct uuid uuid;
+
+    sha1_begin(&sha1);
+    sha1_add(&sha1, space->bytes, sizeof(space->bytes));
+    sha1_add(&sha1, name.data, name.len);
+    sha1_end(&sha1, digest);
+    memcpy(uuid.bytes, digest, sizeof(uuid.bytes));
+    uuid.bytes[6] = (uint8_t)((uuid.bytes[6] & 0x0F) | 0x50);
+    uuid.bytes[8] = (uint8_t)((uuid.bytes[8] & 0x3F) | 0x80);
     return uuid;
 }
 

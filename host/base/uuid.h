@@ -1,5 +1,5 @@
 /*
- * UUID -- 16 bytes, their text form, and version 7 (RFC 9562).
+ * UUID -- 16 bytes, their text form, and versions 5 and 7 (RFC 9562).
  */
 #ifndef HOST_BASE_UUID_H
 #define HOST_BASE_UUID_H
@@ -28,6 +28,9 @@ struct uuid_source {
 
 /** Time-ordered id for `now_us` (microseconds since 1970, UTC). */
 struct uuid uuid_v7(struct uuid_source *source, int64_t now_us);
+
+/** The id that a name has within a namespace: the same for ever. */
+struct uuid uuid_v5(const struct uuid *space, struct text name);
 
 /**
  * Accepts 8-4-4-4-12 hex digits in either case, nothing else (no braces, no

@@ -178,6 +178,42 @@ static void one_wrong_byte_anywhere_is_refused(void **state)
     }
 }
 
+/* RFC 9562, A.4; the others, whose names end at every place around the end of
+ * a block, are what Python's uuid module gives. */
+static void a_name_has_one_id_in_its_namespace(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t repeated;
+        const char *id;
+    } known[] = {
+        {"www.example.com", 1, "2ed6657d-e927-568b-95e1-2665a8aea6a2"},
+        {"python.org", 1, "886313e1-3b8a-5372-9b90-0c9aee199e5d"},
+        {"", 1, "4ebd0208-8328-5d69-8c44-ec50939c0967"},
+        {"a", 39, "5824f981-4282-59d4-9716-acb6d741350e"},
+        {"a", 40, "39f39c20-db47-5131-8879-62f8f67f9014"},
+        {"a", 47, "660c273c-8a00-5941-b6f4-8d0afed88966"},
+        {"a", 48, "7280cc42-274a-5c4a-91fc-ae23f853eeb7"},
+        {"a", 1000, "062a6b1a-ddc3-5fcc-b238-790846e533d6"},
+    };
+    struct uuid dns;
+
+    (void)state;
+    assert_true(
+        uuid_parse(text_of("6ba7b810-9dad-11d1-80b4-00c04fd430c8"), &dns));
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        char name[1001], text[UUID_TEXT_LEN + 1];
+        struct uuid uuid;
+        size_t len = strlen(known[i].name) * known[i].repeated;
+
+        for (size_t at = 0; at < len; at++)
+            name[at] = known[i].name[at % strlen(known[i].name)];
+        uuid = uuid_v5(&dns, (struct text){name, len});
+        uuid_format(&uuid, text);
+        assert_string_equal(text, known[i].id);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +226,7 @@ int main(void)
         cmocka_unit_test(either_case_is_the_same_id),
         cmocka_unit_test(other_forms_are_refused_and_change_nothing),
         cmocka_unit_test(one_wrong_byte_anywhere_is_refused),
+        cmocka_unit_test(a_name_has_one_id_in_its_namespace),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
