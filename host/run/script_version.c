@@ -131,8 +131,14 @@ void script_version_changes(const struct script_version *from,
 /* --- as JSON
  * -------------------------------------------------------------------------- */
 
+/* What keeps no history has none. */
+static bool has_fingerprint(const struct script_version_consumer *consumer)
+{
+    return consumer->fingerprint.part[0][0] != '\0';
+}
+
 /* {"hash":"...","files":{"handlers/a.lua":"DIGEST"},"consumers":{"NAME":"KIND
- * SOURCES KEY SHAPE CODE"}} */
+ * SOURCES KEY SHAPE CODE","LISTENER":"KIND"}} */
 void script_version_write(const struct script_version *version,
                           struct buffer *out)
 {
@@ -156,7 +162,7 @@ void script_version_write(const struct script_version *version,
 
         buffer_clear(&line);
         buffer_append_string(&line, c->kind);
-        for (int p = 0; p < FINGERPRINT_PARTS; p++)
+        for (int p = 0; p < FINGERPRINT_PARTS && has_fingerprint(c); p++)
             buffer_printf(&line, " %s", c->fingerprint.part[p]);
         json_write_key(out, &first, c->name);
         json_write_string(out, buffer_text(&line));
@@ -204,19 +210,24 @@ static bool take_consumer(struct script_version *version, struct text name,
                                     version->nconsumers,
                                     sizeof(*version->consumers));
     consumer = &version->consumers[version->nconsumers++];
-    consumer->name = arena_string(&version->arena, name);
+    *consumer = (struct script_version_consumer){
+        .name = arena_string(&version->arena, name)};
     word = strtok_r(line, " ", &rest);
-    consumer->kind = arena_string(&version->arena,
-                                  text_of(word != NULL ? word : ""));
+    if (word == NULL)
+        return false;
+    consumer->kind = arena_string(&version->arena, text_of(word));
+    word = strtok_r(NULL, " ", &rest);
+    if (word == NULL)
+        return true;
     for (int p = 0; p < FINGERPRINT_PARTS; p++) {
         char *part = consumer->fingerprint.part[p];
 
-        word = word != NULL ? strtok_r(NULL, " ", &rest) : NULL;
         if (word == NULL || strlen(word) > FINGERPRINT_PART_MAX)
             return false;
         memcpy(part, word, strlen(word) + 1);
+        word = strtok_r(NULL, " ", &rest);
     }
-    return true;
+    return word == NULL;
 }
 
 static bool take_all(struct script_version *version, struct json_value object,

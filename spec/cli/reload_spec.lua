@@ -151,6 +151,25 @@ return moontide.projection "p%d" { on = { ["spec.Added"] = function(state) state
       stop()
     end)
 
+    it("starts with declarations of every kind, and takes changes of them", function()
+      local kinds = [[
+        local moontide = require "moontide"
+        local seen = moontide.listener "seen" { start = "beginning", on = {
+          ["spec.Added"] = function(event, ctx) %s end } }
+        local thing = moontide.aggregate "spec.thing" {
+          initial = function() return {} end, commands = { touch = function() return {} end }, apply = {} }
+        return { seen, thing }]]
+      app:write("handlers/kinds.lua", kinds:format "")
+      start()
+      add()
+      becomes(1)
+      app:write("handlers/kinds.lua", kinds:format 'ctx.log.info("seen " .. event.position)')
+      logged "kinds.lua changed"
+      add()
+      logged "seen 2"
+      stop()
+    end)
+
     it("shows in status what runs and what was refused, until that is gone", function()
       local function scripts()
         local found = app:json "status"
