@@ -11,14 +11,16 @@ from databases import DEADLINE, fail, wait_until
 
 EVENTS_PER_KILL = 2000
 
-# Seconds between the start of a host and its kill, at most. It follows the
-# machine: longer after a kill before the first commit, shorter after one that
-# found the host idle.
-LONGEST_LIFE = 0.15
-LONGER, SHORTER = 1.4, 0.7
+# One kill in so many comes at any moment, at most so many seconds after the
+# start; one while a backend of the host runs a statement; and one at a host that
+# finds its chunk appended. All but the first wait until the host is at work, so
+# that they hit it on every machine.
+KINDS = 4
+ANY_MOMENT, MID_STATEMENT, BEHIND = 0, 1, 2
+LONGEST_LIFE = 0.3
 
-# One kill in so many comes while a backend of the host runs a statement.
-MID_STATEMENT = 4
+# ... and then for so many seconds at most.
+LONGEST_WORK = 0.01
 
 UNAVAILABLE = 69  # exit code: the database cannot be used now
 
@@ -146,19 +148,27 @@ def kill_in_statement(host, runner, writer):
         holder.close()
 
 
+def await_work(host, runner, writer, before):
+    """Until the host has committed a part of what there is, or all of it."""
+    limit = time.monotonic() + DEADLINE
+    while runner.poll() is None and time.monotonic() < limit:
+        now = host.progress()
+        if now.total > before.total and (now.lowest < now.end
+                                         or writer.poll() is not None):
+            return
+
+
 def kill_campaign(host, chunks, chance):
     """Each chunk is appended while a host runs; the host is killed, and one
     writer in two is, too, and then appends its chunk again."""
     counts = {"mid-run": 0, "mid-statement": 0, "starting": 0, "idle": 0,
               "ended": 0, "writers": 0, "writers mid-file": 0}
-    longest = LONGEST_LIFE
     for number, chunk in enumerate(chunks):
+        kind = number % KINDS
         before = host.progress()
-        life = chance.uniform(0.005, longest)
-        writer_life = (chance.uniform(0.0, longest / 2)
+        writer_life = (chance.uniform(0.0, LONGEST_LIFE / 2)
                        if chance.random() < 1 / 2 else None)
-        started = time.monotonic()
-        runner = host.start("run")
+        runner = host.start("run") if kind != BEHIND else None
         writer = host.start("append", "--batch", "100", chunk)
         if writer_life is not None:
             time.sleep(writer_life)
@@ -167,23 +177,27 @@ def kill_campaign(host, chunks, chance):
                 kept = host.progress().end - before.end
                 counts["writers mid-file"] += 0 < kept < EVENTS_PER_KILL
             writer = host.start("append", "--batch", "100", chunk)
-        time.sleep(max(0.0, started + life - time.monotonic()))
-        if hasattr(host.database, "hold") and number % MID_STATEMENT == 1:
+        if kind == BEHIND:
+            host.ends_well(writer, "append", chunk)
+            runner = host.start("run")
+        if kind == MID_STATEMENT and hasattr(host.database, "hold"):
             runner, hit = kill_in_statement(host, runner, writer)
             counts["mid-statement"] += hit
-            time.sleep(life)
+        if kind == ANY_MOMENT:
+            time.sleep(chance.uniform(0.005, LONGEST_LIFE))
+        else:
+            await_work(host, runner, writer, before)
+            time.sleep(chance.uniform(0.0, LONGEST_WORK))
         hit = kill(runner)
         after = host.progress()
         if not hit:
             counts["ended"] += 1
         elif after.lowest >= after.end:
             counts["idle"] += 1
-            longest *= SHORTER
         elif after.total > before.total:
             counts["mid-run"] += 1
         else:
             counts["starting"] += 1
-            longest *= LONGER
         host.ends_well(writer, "append", chunk)
     host.run("run", "--until-idle")
     return counts
