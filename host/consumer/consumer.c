@@ -4,6 +4,7 @@
 #include "consumer/apply.h"
 #include "consumer/careful.h"
 #include "consumer/declared.h"
+#include "consumer/fire.h"
 #include "consumer/flight.h"
 #include "consumer/gap.h"
 #include "consumer/poll.h"
@@ -167,6 +168,7 @@ static enum status take_position(struct consumer *c, struct diag *diag)
         c->conflicts = 0;
     copy_positions(&c->before, &c->stored);
     c->quiet = c->careful = false;
+    fire_look_now(c);
     c->retries = (struct consumer_retries){
         .any = lock.undelivered,
         .singly = c->retries.singly,
@@ -286,8 +288,10 @@ static void take_leases(struct consumer *c)
     for (int p = 0; c->leases.changed && p < c->leases.partitions; p++) {
         if (!leases_hold(&c->leases, p))
             c->careful_through[p] = CHECKPOINT_NONE;
-        else if (c->leases.taken_over[p])
+        else if (c->leases.taken_over[p]) {
             careful_begin(c, p);
+            fire_careful(c);
+        }
         c->leases.taken_over[p] = false;
     }
     if (!leases_hold(&c->leases, c->counted.partition))
@@ -458,9 +462,22 @@ static bool has_unsaved(const struct consumer *c)
     return false;
 }
 
-enum status consumer_step(struct consumer *c,
-                          const struct high_water_mark *mark, bool *worked,
-                          struct diag *diag)
+/* Deadlines and pages take turns. */
+static enum status fire_turn(struct consumer *c,
+                             const struct high_water_mark *mark, bool *worked,
+                             struct diag *diag)
+{
+    bool waits;
+    enum status status = STATUS_OK;
+
+    if (!c->fire.yields && fire_may(c, mark, &waits))
+        status = fire_due(c, worked, diag);
+    c->fire.yields = *worked;
+    return status;
+}
+
+static enum status step(struct consumer *c, const struct high_water_mark *mark,
+                        bool *worked, struct diag *diag)
 {
     struct poll poll;
     int64_t upto = mark->mark;
@@ -490,6 +507,9 @@ enum status consumer_step(struct consumer *c,
             return status;
     }
     c->retries.yields = false;
+    status = fire_turn(c, mark, worked, diag);
+    if (status != STATUS_OK || *worked || !is_running(c))
+        return status;
     if (flight_is_of(c) && rebuild_is_read(c)) {
         status = flight_settle(c->env->flight, &undone, diag);
         *worked = undone;
@@ -529,7 +549,8 @@ enum status consumer_step(struct consumer *c,
         if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US &&
             has_unsaved(c))
             return consumer_save(c, diag);
-        *worked = look_is_due(c); /* its turn was the page's */
+        /* its turn was the page's */
+        *worked = look_is_due(c) || fire_left(c) <= 0;
         return STATUS_OK;
     }
     *worked = true;
@@ -548,6 +569,16 @@ enum status consumer_step(struct consumer *c,
     /* before anything else wants the connection */
     if (status == STATUS_OK && flight_is_of(c))
         poll_fetch(c, &poll);
+    return status;
+}
+
+enum status consumer_step(struct consumer *c,
+                          const struct high_water_mark *mark, bool *worked,
+                          struct diag *diag)
+{
+    enum status status = step(c, mark, worked, diag);
+
+    fire_note(c);
     return status;
 }
 
@@ -577,6 +608,8 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
         status = flight_settle(c->env->flight, &undone, diag);
     if (status == STATUS_OK)
         status = careful_end(c, diag);
+    if (status == STATUS_OK)
+        status = fire_end(c, diag);
     if (status == STATUS_FENCED)
         return consumer_reload(c, diag);
     if (status != STATUS_OK)

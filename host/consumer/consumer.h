@@ -49,6 +49,26 @@ struct consumer_retries {
     int conflicts;      /* in a row */
 };
 
+/** When deadlines of a saga are looked at (consumer/fire.h). */
+struct consumer_fire {
+    int64_t next_at;    /* clock of consumer/deadline.h: one is due; INT64_MAX:
+                           none is known; INT64_MIN: look */
+    int64_t not_before; /* consumer_time: looking shall cost little */
+    bool yields;        /* the last step was theirs: now a page's turn */
+    int64_t through; /* messages up to here go first, CHECKPOINT_NONE: what is
+                        due was not noticed yet */
+    int64_t noticed_at; /* clock_monotonic */
+    size_t limit;       /* adapts so that a transaction stays short */
+    size_t singly;      /* so many are fired one by one */
+    int conflicts;      /* in a row */
+    /* so many of what comes first were perhaps in the hand of one that died */
+    size_t careful;
+    /* the attempt that was counted before it is made: its row, and the count;
+     * 0: there is none */
+    struct uuid counted;
+    int counted_attempts;
+};
+
 #define CAREFUL_UNKNOWN INT64_MAX
 
 /** The attempt that was counted before it is made (consumer/careful.h), by the
@@ -135,12 +155,14 @@ struct consumer {
     bool careful; /* the next batch goes unit by unit from the beginning */
 
     struct consumer_retries retries;
+    struct consumer_fire fire;
     int conflicts; /* in a row, of the page in hand */
     int64_t began; /* the batch in hand: when its first handler was called */
 
     int64_t applied; /* since the opening: messages passed, and retried well */
     int64_t retried; /* position of the last one without keys among these */
     int64_t failed;  /* failures of messages that were recorded */
+    int64_t fired;   /* deadlines */
 };
 
 /** Measures intervals: never goes back, and a test's clock moves it on. */

@@ -90,6 +90,7 @@ static enum status take_row(struct db_rows *rows, struct arena *arena,
     if (d->message.payload.data == NULL)
         d->message.payload = TEXT_LITERAL("null");
     d->reason = take_text(rows, 9, arena);
+    d->next_at = db_get_timestamp(rows, 10);
     return STATUS_OK;
 }
 

@@ -551,6 +551,12 @@ enum status db_clock(struct db *db, int64_t *now_us, struct diag *diag)
     return status;
 }
 
+bool db_clock_known(const struct db *db, int64_t *now_us)
+{
+    *now_us = clock_monotonic() + db->ahead_us;
+    return db->asked_at != 0;
+}
+
 enum status db_script(struct db *db, struct text script, enum db_origin origin,
                       struct diag *diag)
 {

@@ -313,6 +313,8 @@ enum status db_now(struct db *db, int64_t *now_us,
  * does not follow steps of this machine's clock. */
 enum status db_clock(struct db *db, int64_t *now_us,
                      struct diag *diag) MUST_CHECK;
+/** The same without asking. False when it never was. */
+bool db_clock_known(const struct db *db, int64_t *now_us);
 
 /** Runs a script of several statements (DDL), outside of a transaction where
  * the engine commits DDL by itself. */

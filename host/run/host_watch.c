@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "consumer/fire.h"
 #include "run/host_parts.h"
 
 /* Whether somebody paused, resumed or rebuilt a consumer is looked at so
@@ -23,6 +24,8 @@ int64_t host_next_due(const struct host *host, int64_t us)
 
         if (consumer_awaits_retry(c) && retry_due(host, c) < us)
             us = retry_due(host, c);
+        if (fire_left(c) < us)
+            us = fire_left(c) > 0 ? fire_left(c) : 0;
     }
     return us < host_lease_left(host) ? us : host_lease_left(host);
 }
