@@ -4,6 +4,7 @@
 #include "partition/instance.h"
 #include "run/application.h"
 #include "run/backoff.h"
+#include "run/compactor.h"
 #include "run/declared_consumer.h"
 #include "run/mark_watch.h"
 #include "run/retainer.h"
@@ -57,6 +58,7 @@ struct duties {
     struct backoff backoff;
     struct mark_watch watches[DUTIES_TOPICS];
     struct retainer retainer;
+    struct compactor compactor;
     int64_t mark_wait;  /* until the next look at the mark */
     int64_t mark_at;    /* monotonic: when that is */
     int64_t beat_at;    /* monotonic: when the next heartbeat is due */
@@ -320,6 +322,9 @@ static enum status work(struct duties *duties, struct diag *diag)
     if (status == STATUS_OK &&
         retainer_is_due(&duties->retainer, &duties->app, now, false))
         status = retainer_step(&duties->retainer, &duties->app, now, diag);
+    if (status == STATUS_OK &&
+        now >= compactor_due(&duties->compactor, &duties->app, now))
+        status = compactor_step(&duties->compactor, &duties->app, now, diag);
     return status;
 }
 
@@ -347,14 +352,21 @@ static void note_success(struct duties *duties)
 }
 
 /* When there is something to do that nobody asks for. */
-static int64_t next_due(const struct duties *duties)
+static int64_t next_due(struct duties *duties)
 {
+    int64_t due = duties->beat_at < duties->mark_at ? duties->beat_at
+                                                    : duties->mark_at;
+    int64_t compaction;
+
     if (duties->blocked_at != 0)
         return duties->blocked_at;
     if (duties->retainer.more)
         return 0;
-    return duties->beat_at < duties->mark_at ? duties->beat_at
-                                             : duties->mark_at;
+    if (!duties->connected)
+        return due;
+    compaction = compactor_due(&duties->compactor, &duties->app,
+                               clock_monotonic());
+    return compaction < due ? compaction : due;
 }
 
 /* What others have appended may be there a moment later only, so the looks at
@@ -420,6 +432,7 @@ static void run(void *arg)
         (void)!high_water_mark_leave(duties->app.db, duties->app.catalog,
                                      duties->id, NULL);
     wake_close(duties->hearing);
+    compactor_free(&duties->compactor);
     application_close(&duties->app);
     tell_loop(duties, false, true);
 }

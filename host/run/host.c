@@ -44,6 +44,7 @@ static void host_free(struct host *host)
 {
     host_free_workers(host);
     host_lease_free(host);
+    compactor_free(&host->compactor);
     mem_free(host);
 }
 
@@ -379,6 +380,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
     }
     if (status == STATUS_OK)
         status = host_retain(host, any, diag);
+    if (status == STATUS_OK)
+        status = host_compact(host, diag);
     host->worked = status == STATUS_OK && any;
     progress->idle = status == STATUS_OK && !any && !host->retainer.more;
     if (status == STATUS_OK) {
@@ -534,6 +537,8 @@ enum status host_run_until_idle(struct host *host,
         if (status == STATUS_OK)
             status = host_retain(host, false, diag);
     } while (status == STATUS_OK && host->retainer.more && !*stop);
+    if (status == STATUS_OK)
+        status = host_compact_all(host, stop, diag);
     if (status != STATUS_OK || *stop)
         return status;
     /* Nobody waits here until the mark moves. */

@@ -9,6 +9,7 @@
 
 #include "consumer/flight.h"
 #include "run/backoff.h"
+#include "run/compactor.h"
 #include "run/declared_consumer.h"
 #include "run/host.h"
 #include "run/host_lease.h"
@@ -56,6 +57,7 @@ struct host {
     int64_t marked_at; /* monotonic: when they were looked at last */
     bool worked;       /* the newest round applied something */
     struct retainer retainer;
+    struct compactor compactor;
     struct wake *wake;      /* while it runs and nobody else waits for it */
     struct backoff backoff; /* after conflicts and lost connections */
     int64_t refreshed_at;   /* monotonic */
@@ -87,7 +89,7 @@ enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
 
 /** When there is something to do that nobody tells, in microseconds; `us` at
  * most. */
-int64_t host_next_due(const struct host *host, int64_t us);
+int64_t host_next_due(struct host *host, int64_t us);
 
 void host_topics_init(struct host *host);
 /** The topic of that name, NULL: there is none. */
@@ -104,6 +106,15 @@ void host_tell_blocked_now(struct host *host);
  * unless a supervisor does that; retainer.more: there is more. */
 enum status host_retain(struct host *host, bool busy,
                         struct diag *diag) MUST_CHECK;
+
+/** Compacts a batch of a read model's topic, when that is due; unless a
+ * supervisor does that. */
+enum status host_compact(struct host *host, struct diag *diag) MUST_CHECK;
+
+/** The same for all that is not young, at once. */
+enum status host_compact_all(struct host *host,
+                             const volatile sig_atomic_t *stop,
+                             struct diag *diag) MUST_CHECK;
 
 /** Whether it is time to look again what operators have changed; says so once
  * each time. */

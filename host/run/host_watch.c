@@ -14,10 +14,20 @@ static int64_t retry_due(const struct host *host, const struct consumer *c)
     return left > 0 ? left : REFRESH_US;
 }
 
-int64_t host_next_due(const struct host *host, int64_t us)
+static int64_t compaction_left(struct host *host)
+{
+    int64_t now = consumer_time(&host->env);
+    int64_t due = compactor_due(&host->compactor, host->app, now);
+
+    return due > now ? due - now : 0;
+}
+
+int64_t host_next_due(struct host *host, int64_t us)
 {
     if (us > REFRESH_US)
         us = REFRESH_US;
+    if (!host->options.supervised && compaction_left(host) < us)
+        us = compaction_left(host);
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct worker *worker = &host->workers[i];
         const struct consumer *c = &worker->declared.consumer;
@@ -109,4 +119,35 @@ enum status host_retain(struct host *host, bool busy, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     return retainer_step(&host->retainer, host->app, now, diag);
+}
+
+enum status host_compact(struct host *host, struct diag *diag)
+{
+    int64_t now = consumer_time(&host->env);
+    bool undone;
+    enum status status;
+
+    if (host->options.supervised ||
+        now < compactor_due(&host->compactor, host->app, now))
+        return STATUS_OK;
+    status = flight_settle(&host->flight, &undone, diag);
+    if (status != STATUS_OK)
+        return status;
+    return compactor_step(&host->compactor, host->app, now, diag);
+}
+
+enum status host_compact_all(struct host *host,
+                             const volatile sig_atomic_t *stop,
+                             struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (host->options.supervised)
+        return STATUS_OK;
+    compactor_finish(&host->compactor, host->app);
+    while (status == STATUS_OK && !*stop &&
+           host->compactor.phase != COMPACTOR_RESTS)
+        status = compactor_step(&host->compactor, host->app,
+                                consumer_time(&host->env), diag);
+    return status;
 }

@@ -43,6 +43,8 @@ struct settings {
     bool notify;      /* be told that there is something new, and tell others */
     char *notify_url; /* for that; "": `database` */
     struct retention_policy retention; /* of the capture topic */
+    int64_t compaction_us;             /* pause between two runs; 0: none */
+    int64_t tombstones_us;             /* kept so long; 0: for good */
     bool schema_create;
     struct names names;
     enum log_level log_level;

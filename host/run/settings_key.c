@@ -229,6 +229,24 @@ const struct settings_key settings_keys[] = {
      .fallback = "false",
      .allowed = "true or false",
      .doc = "delete them also before a slow consumer has read them"},
+    {.name = "compaction.schedule",
+     .kind = SETTINGS_DURATION,
+     TARGET(compaction_us),
+     .fallback = "1m",
+     .or_none = true,
+     .min = 10 * MILLISECOND,
+     .max = 365 * DAY,
+     .allowed = "a duration from \"10ms\" to a year, or \"none\"",
+     .doc = "superseded messages of read models are deleted so often"},
+    {.name = "tombstones.max_age",
+     .kind = SETTINGS_DURATION,
+     TARGET(tombstones_us),
+     .fallback = "none",
+     .or_none = true,
+     .min = MILLISECOND,
+     .max = 36500 * DAY,
+     .allowed = "a duration from \"1ms\" to 100 years, or \"none\"",
+     .doc = "tombstones of read models that are older are deleted"},
     {.name = "schema.create",
      .kind = SETTINGS_BOOLEAN,
      TARGET(schema_create),
@@ -272,8 +290,10 @@ const struct settings_key settings_keys[] = {
 
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
-    "limits.cascade",     "sagas.keep",   "compaction.schedule",
-    "tombstones.max_age", "admin.listen", "admin.token",
+    "limits.cascade",
+    "sagas.keep",
+    "admin.listen",
+    "admin.token",
 };
 
 #define LATER_COUNT (sizeof(later_keys) / sizeof(later_keys[0]))

@@ -77,11 +77,12 @@ local TAKEN = {
   { "capture.max_age", '"7d"', "7d" },
   { "capture.max_rows", "1000000", 1000000 },
   { "capture.force", "true", true },
+  { "compaction.schedule", '"30s"', "30s" },
+  { "tombstones.max_age", '"7d"', "7d" },
 }
 
 -- Keys of the design that later versions bring.
 local LATER = { "limits = { cascade = 3 }", 'sagas = { keep = "1d" }',
-  'compaction = { schedule = "1m" }', 'tombstones = { max_age = "1d" }',
   'admin = { listen = "127.0.0.1:1" }' }
 
 -- "a.b", "v" -> a = { b = v }

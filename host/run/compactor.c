@@ -1,0 +1,234 @@
+#include "run/compactor.h"
+
+#include "base/memory.h"
+
+/* After a start the first run does not wait for a long schedule. */
+#define FIRST_US (5 * CLOCK_SECOND)
+
+/* A batch shall hold nobody up: so long it may take, and of the time that
+ * passes it takes one part in so many. */
+#define BATCH_US   (CLOCK_SECOND / 100)
+#define SHARE      10
+#define PAUSE_US   (CLOCK_SECOND / 1000)
+#define FEWEST     50
+#define FIRST_SIZE 500
+#define MOST       5000
+
+/* How far a topic's tombstones were swept, which no table holds. */
+struct compactor_swept {
+    char *topic;
+    int64_t through;
+};
+
+int64_t compactor_due(struct compactor *compactor,
+                      const struct application *app, int64_t now)
+{
+    int64_t schedule = app->settings->compaction_us;
+
+    if (schedule == 0)
+        return INT64_MAX;
+    if (!compactor->begun) {
+        compactor->begun = true;
+        compactor->due_at = now + (schedule < FIRST_US ? schedule : FIRST_US);
+    }
+    return compactor->due_at;
+}
+
+void compactor_finish(struct compactor *compactor,
+                      const struct application *app)
+{
+    if (app->settings->compaction_us == 0)
+        return;
+    compactor->at_once = true;
+    compactor->phase = COMPACTOR_SEEKS;
+    buffer_clear(&compactor->topic.topic);
+}
+
+static struct compactor_swept *swept_of(struct compactor *compactor)
+{
+    const char *topic = compactor->topic.topic.data;
+    struct compactor_swept *added;
+
+    for (size_t i = 0; i < compactor->nswept; i++)
+        if (strcmp(compactor->swept[i].topic, topic) == 0)
+            return &compactor->swept[i];
+    compactor->swept = mem_grow(compactor->swept, compactor->nswept + 1,
+                                sizeof(*compactor->swept));
+    added = &compactor->swept[compactor->nswept++];
+    added->topic = mem_copy_text(topic, strlen(topic));
+    added->through = 0;
+    return added;
+}
+
+static struct compaction_policy policy_of(const struct compactor *compactor,
+                                          const struct application *app)
+{
+    int64_t now = clock_now(&app->clock);
+    int64_t age = app->settings->tombstones_us;
+
+    return (struct compaction_policy){
+        .before_us = compactor->at_once ? now - app->settings->compaction_us
+                                        : INT64_MAX,
+        .tombstones_us = age > 0 ? now - age : INT64_MIN,
+        .messages = compactor->messages,
+    };
+}
+
+/* --- one batch ----------------------------------------------------------- */
+
+static enum status seek(struct compactor *compactor, struct application *app,
+                        struct diag *diag)
+{
+    bool found;
+    enum status status = compaction_next(app->db, app->catalog,
+                                         &compactor->topic, &found, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    compactor->phase = found ? COMPACTOR_DELETES : COMPACTOR_RESTS;
+    compactor->superseded = compactor->tombstones = 0;
+    if (found)
+        compactor->topic.swept = swept_of(compactor)->through;
+    return STATUS_OK;
+}
+
+static enum status delete_some(struct compactor *compactor,
+                               struct application *app, struct diag *diag)
+{
+    const struct compaction_policy policy = policy_of(compactor, app);
+    struct compaction_report report;
+    enum status status = compaction_step(app->db, app->catalog, &policy,
+                                         &compactor->topic, &report, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    compactor->superseded += report.deleted;
+    if (!report.more)
+        compactor->phase = COMPACTOR_SWEEPS;
+    return STATUS_OK;
+}
+
+static void tell_topic(const struct compactor *compactor,
+                       const struct application *app)
+{
+    if (compactor->superseded + compactor->tombstones == 0)
+        return;
+    log_write(&app->log, LOG_INFO,
+              &(struct log_about){.topic = compactor->topic.source.data,
+                                  .position = compactor->topic.through},
+              "compacted: %lld superseded messages and %lld tombstones deleted",
+              (long long)compactor->superseded,
+              (long long)compactor->tombstones);
+}
+
+static enum status sweep_some(struct compactor *compactor,
+                              struct application *app, struct diag *diag)
+{
+    const struct compaction_policy policy = policy_of(compactor, app);
+    struct compaction_report report;
+    enum status status = compaction_sweep(app->db, app->catalog, &policy,
+                                          &compactor->topic, &report, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    compactor->tombstones += report.deleted;
+    swept_of(compactor)->through = compactor->topic.swept;
+    if (report.more)
+        return STATUS_OK;
+    tell_topic(compactor, app);
+    compactor->phase = COMPACTOR_SEEKS;
+    return STATUS_OK;
+}
+
+static enum status work(struct compactor *compactor, struct application *app,
+                        struct diag *diag)
+{
+    switch (compactor->phase) {
+    case COMPACTOR_RESTS:
+    case COMPACTOR_SEEKS:
+        return seek(compactor, app, diag);
+    case COMPACTOR_DELETES:
+        return delete_some(compactor, app, diag);
+    case COMPACTOR_SWEEPS:
+        return sweep_some(compactor, app, diag);
+    }
+    return STATUS_OK;
+}
+
+/* --- pace ---------------------------------------------------------------- */
+
+static void adapt(struct compactor *compactor, int64_t took)
+{
+    size_t messages = compactor->messages;
+
+    if (took > BATCH_US)
+        messages /= 2;
+    else if (took < BATCH_US / 2)
+        messages += messages / 4;
+    if (messages < FEWEST)
+        messages = FEWEST;
+    compactor->messages = messages < MOST ? messages : MOST;
+}
+
+static void plan(struct compactor *compactor, const struct application *app,
+                 int64_t now, int64_t took)
+{
+    if (compactor->phase != COMPACTOR_RESTS) {
+        compactor->due_at = now + took;
+        if (!compactor->at_once)
+            compactor->due_at += took * (SHARE - 1) + PAUSE_US;
+        return;
+    }
+    compactor->due_at = app->settings->compaction_us +
+                        (compactor->at_once ? now : compactor->run_at);
+    compactor->at_once = false;
+    if (compactor->due_at < now + PAUSE_US)
+        compactor->due_at = now + PAUSE_US;
+}
+
+/* What another host is at, or what the database refuses, is left out in this
+ * run; the topics behind it have their turn. */
+static enum status leave_out(struct compactor *compactor,
+                             const struct application *app, enum status status,
+                             struct diag *diag)
+{
+    if (status == STATUS_LOST || status == STATUS_UNAVAILABLE)
+        return status;
+    log_write(&app->log, status == STATUS_CONFLICT ? LOG_DEBUG : LOG_ERROR,
+              &(struct log_about){.topic = compactor->topic.source.data},
+              "compaction is left to the next run: %s", diag->message);
+    compactor->phase = compactor->phase == COMPACTOR_SEEKS ? COMPACTOR_RESTS
+                                                           : COMPACTOR_SEEKS;
+    return STATUS_OK;
+}
+
+enum status compactor_step(struct compactor *compactor, struct application *app,
+                           int64_t now, struct diag *diag)
+{
+    int64_t began = clock_monotonic();
+    int64_t took;
+    enum status status;
+
+    if (compactor->messages == 0)
+        compactor->messages = FIRST_SIZE;
+    if (compactor->phase == COMPACTOR_RESTS) {
+        compactor->phase = COMPACTOR_SEEKS;
+        compactor->run_at = now;
+        buffer_clear(&compactor->topic.topic);
+    }
+    status = work(compactor, app, diag);
+    if (status != STATUS_OK)
+        status = leave_out(compactor, app, status, diag);
+    took = clock_monotonic() - began;
+    adapt(compactor, took);
+    plan(compactor, app, now, took);
+    return status;
+}
+
+void compactor_free(struct compactor *compactor)
+{
+    for (size_t i = 0; i < compactor->nswept; i++)
+        mem_free(compactor->swept[i].topic);
+    mem_free(compactor->swept);
+    compaction_free(&compactor->topic);
+}

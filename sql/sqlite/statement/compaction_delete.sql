@@ -1,0 +1,5 @@
+-- Deletes messages of a topic.
+-- ?1 topic  ?2 positions
+DELETE FROM ${read_model_capture_records_table}
+ WHERE topic = ?1
+   AND topic_position IN (SELECT value FROM json_each(?2))
