@@ -1,3 +1,4 @@
+#include "cli/check_saga.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 
@@ -157,6 +158,8 @@ static void write_declaration(struct buffer *out,
     } else if (declaration->kind == DECLARATION_SQL_PROJECTION) {
         json_write_key(out, &first, "resettable");
         buffer_append_string(out, declaration->resettable ? "true" : "false");
+    } else if (declaration->kind == DECLARATION_SAGA) {
+        check_saga_write(out, &first, declaration);
     }
     if (declaration->tables_file != NULL) {
         json_write_key(out, &first, "tables");
@@ -321,7 +324,10 @@ static void print_declaration(struct buffer *out,
     print_policy(out, &declaration->policy, &settings->policy);
     if (declaration->rebuild_on_change)
         buffer_append_string(out, "    rebuilt when it changes\n");
-    if (declaration->kind == DECLARATION_LISTENER)
+    if (declaration->kind == DECLARATION_SAGA)
+        check_saga_print(out, declaration);
+    if (declaration->kind == DECLARATION_LISTENER ||
+        declaration->kind == DECLARATION_SAGA)
         buffer_printf(out, "    starts %s\n",
                       declaration->starts_now ? "now" : "at the beginning");
     if (declaration->kind == DECLARATION_SQL_PROJECTION &&

@@ -31,6 +31,19 @@ const char *declaration_consumer_type(const struct declaration *declaration)
     }
 }
 
+const char *declaration_unknown_word(enum saga_unknown unknown)
+{
+    switch (unknown) {
+    case SAGA_UNKNOWN_IGNORE:
+        return "ignore";
+    case SAGA_UNKNOWN_DEAD_LETTER:
+        return "dead_letter";
+    case SAGA_UNKNOWN_ERROR:
+        return "error";
+    }
+    return "";
+}
+
 const char *declaration_field_word(enum field_type type)
 {
     switch (type) {

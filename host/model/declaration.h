@@ -121,6 +121,9 @@ declaration_is_projection(const struct declaration *declaration)
            declaration->kind == DECLARATION_SQL_PROJECTION;
 }
 
+/** "ignore", "dead_letter", "error". */
+const char *declaration_unknown_word(enum saga_unknown unknown);
+
 /** Word of moontide.types: "text", "integer" ... */
 const char *declaration_field_word(enum field_type type);
 

@@ -1,6 +1,7 @@
 #include "model/saga.h"
 
 #include "base/memory.h"
+#include "consumer/deadline.h"
 #include "model/handler_unit.h"
 
 struct saga {
@@ -63,7 +64,8 @@ static enum status refuse(const struct declaration *d, size_t type,
                 "%s:%d: there is no saga \"%.*s\" to take %.*s, and this type "
                 "begins none (unknown = \"%s\")",
                 d->file, d->line, TEXT_ARGS(slot->row.saga_id),
-                TEXT_ARGS(d->types[type]), dead ? "dead_letter" : "error");
+                TEXT_ARGS(d->types[type]),
+                declaration_unknown_word(d->unknown));
     failure->dead_letter = dead;
     return STATUS_FAILED;
 }
@@ -106,13 +108,54 @@ static enum status work_event(void *arg, struct saga_batch *batch, size_t slot,
     return status;
 }
 
+/* --- one deadline ----------------------------------------------------------
+ */
+
+/* Its row goes, whatever becomes of it: of a saga that has ended, or that is
+ * another one by now, it is of no use. */
+static enum status work_deadline(void *arg, struct saga_batch *batch,
+                                 size_t slot, struct failure *failure,
+                                 struct diag *diag)
+{
+    const struct unit *unit = arg;
+    const struct deadline *deadline = unit->deadline;
+    const struct declaration *d = batch->options.declaration;
+    const struct saga_slot *s = &batch->slots[slot];
+    struct handler_call call = {
+        .message = unit->message,
+        .attempt = unit->attempt,
+    };
+    struct handler_saga saga = {
+        .function = HANDLER_SAGA_DEADLINE,
+        .payload = unit->message->payload,
+        .due_at = deadline->due_at,
+    };
+
+    saga_deadlines_fired(batch->deadlines, &deadline->id);
+    if (!s->present || s->completed ||
+        !uuid_equal(&s->row.id, &deadline->instance))
+        return STATUS_OK;
+    while (saga.deadline < d->ndeadlines &&
+           !text_equal(d->deadlines[saga.deadline], deadline->name))
+        saga.deadline++;
+    if (saga.deadline < d->ndeadlines)
+        return saga_batch_call(batch, slot, &call, &saga, failure, diag);
+    failure_set(failure, false, "error",
+                "%s:%d: the saga has no handler for its deadline \"%.*s\"; it "
+                "was set by an earlier version of the script",
+                d->file, d->line, TEXT_ARGS(deadline->name));
+    return STATUS_FAILED;
+}
+
 static enum status saga_apply(void *self, struct db *db, size_t unit,
                               enum apply_verdict *verdict,
                               struct failure *failure, struct diag *diag)
 {
     struct saga *s = self;
 
-    return saga_batch_run(&s->batch, db, s->unit_slot[unit], work_event,
+    return saga_batch_run(&s->batch, db, s->unit_slot[unit],
+                          s->units[unit].deadline != NULL ? work_deadline
+                                                          : work_event,
                           (void *)&s->units[unit], verdict, failure, diag);
 }
 
@@ -148,6 +191,13 @@ static enum status saga_on_error(void *self, const struct unit *unit,
                                  unit, failures, failure, policy, refused);
 }
 
+static int64_t saga_earliest(void *self)
+{
+    struct saga *s = self;
+
+    return saga_deadlines_earliest(s->batch.deadlines);
+}
+
 static const char *saga_where(void *self, int64_t tag)
 {
     struct saga *s = self;
@@ -170,6 +220,7 @@ static const struct applier_ops saga_ops = {
     .apply = saga_apply,
     .finish = saga_finish,
     .on_error = saga_on_error,
+    .earliest = saga_earliest,
     .where = saga_where,
     .end = saga_end,
 };
@@ -194,9 +245,4 @@ void saga_free(struct saga *s)
 struct applier saga_applier(struct saga *s)
 {
     return (struct applier){.ops = &saga_ops, .self = s};
-}
-
-struct saga_batch *saga_batch_of(struct saga *s)
-{
-    return &s->batch;
 }

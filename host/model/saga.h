@@ -1,6 +1,7 @@
 /*
- * Saga -- a process manager as an applier: an event is applied to the saga of
- * its id, whose state, deadlines and effects commit with the checkpoint.
+ * Saga -- a process manager as an applier: an event, or a deadline that is due,
+ * is applied to the saga of its id, whose state, deadlines and effects commit
+ * with the checkpoint.
  *
  * An event for a saga that is completed is passed over, and so is one that
  * begins none and finds none, unless the declaration's `unknown` says
@@ -17,9 +18,5 @@ struct saga; /* model/saga.c */
 struct saga *saga_new(const struct saga_batch_options *options);
 void saga_free(struct saga *saga); /* NULL is allowed */
 struct applier saga_applier(struct saga *saga);
-
-/** The sagas of its transactions: for those that work on them between two
- * pages (deadlines). Not between an applier's begin and end. */
-struct saga_batch *saga_batch_of(struct saga *saga);
 
 #endif

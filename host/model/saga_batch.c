@@ -13,16 +13,25 @@ void saga_batch_init(struct saga_batch *batch,
     saga_instances_init(&batch->instances, options->declaration->name,
                         options->names, options->catalog);
     batch->effects = effects_new(&options->effects);
+    batch->deadlines = saga_deadlines_new(&(struct saga_deadlines_options){
+        .saga_type = options->declaration->name,
+        .db = options->db,
+        .catalog = options->catalog,
+        .names = options->names,
+        .ids = options->ids,
+        .clock = options->clock,
+        .payload_limit = options->effects.payload_limit,
+    });
     batch->sql.sql = handler_sql_new(options->db);
 }
 
 void saga_batch_free(struct saga_batch *b)
 {
     effects_free(b->effects);
+    saga_deadlines_free(b->deadlines);
     handler_sql_free(b->sql.sql);
     map_free(&b->ids);
     mem_free(b->slots);
-    mem_free(b->changes);
     arena_free(&b->arena);
     buffer_free(&b->json);
 }
@@ -32,10 +41,11 @@ void saga_batch_free(struct saga_batch *b)
 
 void saga_batch_begin(struct saga_batch *b)
 {
-    b->nslots = b->nchanges = 0;
+    b->nslots = 0;
     map_clear(&b->ids);
     arena_reset(&b->arena);
     effects_batch_begin(b->effects);
+    saga_deadlines_batch_begin(b->deadlines);
     handler_sql_batch_begin(b->sql.sql, true);
 }
 
@@ -82,22 +92,47 @@ enum status saga_batch_load(struct saga_batch *b, struct db *db,
 /* --- one unit of work ------------------------------------------------------
  */
 
-static void add_change(struct saga_batch *b, size_t slot,
-                       const struct handler_deadline *deadline)
-{
-    if (b->nchanges == b->changes_capacity) {
-        b->changes_capacity = b->changes_capacity == 0 ? 64 : 2 * b->nchanges;
-        b->changes = mem_grow(b->changes, b->changes_capacity,
-                              sizeof(*b->changes));
-    }
-    b->changes[b->nchanges++] = (struct saga_deadline_change){slot, *deadline};
-}
-
 static void begin_instance(struct saga_batch *b, struct saga_slot *slot)
 {
     slot->row.id = uuid_v7(b->options.ids, clock_now(b->options.clock));
     slot->row.version = saga_instance_version(&slot->row.id);
     slot->present = true;
+}
+
+static enum status change_deadlines(struct saga_batch *b,
+                                    const struct saga_slot *slot,
+                                    const struct handler_saga *saga,
+                                    struct failure *failure, struct diag *diag)
+{
+    const struct saga_deadline_of of = {
+        .saga_id = slot->row.saga_id,
+        .instance = slot->row.id,
+        .partition = slot->partition,
+    };
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < saga->ndeadlines; i++) {
+        const struct handler_deadline *deadline = &saga->deadlines[i];
+        struct text name = b->options.declaration->deadlines[deadline->name];
+        const struct saga_deadline_set set = {
+            .name = name,
+            .relative = deadline->from_now,
+            .at_us = deadline->at_us,
+            .payload = deadline->payload,
+            .metadata = deadline->metadata,
+        };
+
+        if (deadline->cancelled)
+            saga_deadlines_cancel(b->deadlines, &of, name);
+        else
+            status = saga_deadlines_set(b->deadlines, &of, &set, NULL, diag);
+    }
+    if (saga->completed)
+        saga_deadlines_clear(b->deadlines, &of);
+    if (status != STATUS_INVALID)
+        return status;
+    failure_set(failure, false, "error", "saga:deadline: %s", diag->message);
+    return STATUS_FAILED;
 }
 
 enum status saga_batch_call(struct saga_batch *b, size_t slot,
@@ -127,9 +162,7 @@ enum status saga_batch_call(struct saga_batch *b, size_t slot,
     s->held = s->dirty = true;
     s->state = arena_copy(&b->arena, buffer_text(&b->json));
     s->completed |= saga->completed;
-    for (size_t i = 0; i < saga->ndeadlines; i++)
-        add_change(b, slot, &saga->deadlines[i]);
-    return STATUS_OK;
+    return change_deadlines(b, s, saga, failure, diag);
 }
 
 struct unit_run {
@@ -159,17 +192,17 @@ enum status saga_batch_run(struct saga_batch *b, struct db *db, size_t slot,
 {
     struct unit_run run = {b, slot, work, arg};
     struct saga_slot before = b->slots[slot];
-    size_t nchanges = b->nchanges;
     enum status status;
 
     effects_call_begin(b->effects);
+    saga_deadlines_call_begin(b->deadlines);
     status = sql_unit_run(&b->sql, db, run_work, &run, verdict, failure, diag);
     if (status == STATUS_OK && *verdict == APPLY_DONE)
         return STATUS_OK;
     effects_call_undo(b->effects);
+    saga_deadlines_call_undo(b->deadlines);
     b->slots[slot] = before;
     b->slots[slot].held = false; /* what the handlers hold is undefined */
-    b->nchanges = nchanges;
     return status;
 }
 
@@ -219,6 +252,8 @@ enum status saga_batch_finish(struct saga_batch *b, struct db *db,
 
     if (status == STATUS_OK)
         status = save(b, db, diag);
+    if (status == STATUS_OK)
+        status = saga_deadlines_send(b->deadlines, db, diag);
     if (status != STATUS_OK)
         return status;
     return effects_unit_send(b->effects, db, b->options.time_limit, where_of, b,

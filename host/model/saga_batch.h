@@ -17,6 +17,7 @@
 #include "consumer/applier.h"
 #include "model/effects.h"
 #include "model/handler.h"
+#include "model/saga_deadline.h"
 #include "model/saga_instance.h"
 #include "model/sql_unit.h"
 
@@ -44,16 +45,11 @@ struct saga_slot {
     bool dirty;        /* it has to be written */
 };
 
-/** What became of a deadline, in the order it was asked for. */
-struct saga_deadline_change {
-    size_t slot;
-    struct handler_deadline deadline;
-};
-
 struct saga_batch {
     struct saga_batch_options options;
     struct saga_instances instances;
     struct effects *effects;
+    struct saga_deadlines *deadlines;
     struct sql_unit sql;
 
     /* the transaction in hand */
@@ -61,8 +57,6 @@ struct saga_batch {
     struct map ids; /* saga id -> slot */
     struct saga_slot *slots;
     size_t nslots, slots_capacity;
-    struct saga_deadline_change *changes;
-    size_t nchanges, changes_capacity;
     struct buffer json;
 };
 

@@ -244,10 +244,13 @@ static void take_common(struct declare_build *b, size_t index)
 
 static enum saga_unknown unknown_of(struct text word)
 {
-    if (text_equal(word, TEXT_LITERAL("dead_letter")))
-        return SAGA_UNKNOWN_DEAD_LETTER;
-    return text_equal(word, TEXT_LITERAL("error")) ? SAGA_UNKNOWN_ERROR
-                                                   : SAGA_UNKNOWN_IGNORE;
+    static const enum saga_unknown all[] = {
+        SAGA_UNKNOWN_IGNORE, SAGA_UNKNOWN_DEAD_LETTER, SAGA_UNKNOWN_ERROR};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (text_equal(text_of(declaration_unknown_word(all[i])), word))
+            return all[i];
+    return SAGA_UNKNOWN_IGNORE; /* declare_saga.lua gives no other word */
 }
 
 /* Pushes the member of the table at the top that a text names. */

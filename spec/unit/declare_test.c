@@ -330,8 +330,8 @@ static void a_name_that_is_not_there_is_an_error_of_its_line(void **state)
 static void what_comes_later_is_an_error_of_its_line(void **state)
 {
     (void)state;
-    expect_error("\nreturn require('moontide').saga 's' {}\n",
-                 "handlers/x.lua:2: moontide.saga is not available in this "
+    expect_error("\nreturn require('moontide').route 's' {}\n",
+                 "handlers/x.lua:2: moontide.route is not available in this "
                  "version");
 }
 

@@ -50,7 +50,7 @@ function Log.error(text, fields) end
 ---@field partition integer
 ---@field attempt integer from 1
 ---@field replaying boolean
----@field delivery_id string? listeners only
+---@field delivery_id string? listeners and sagas only
 ---@field dialect "sqlite" | "postgres" | "mysql"
 ---@field log moontide.Log
 local Ctx = {} -- luacheck: ignore 241
@@ -83,8 +83,8 @@ function Ctx:upsert(table, keys, values) end
 ---@return boolean good, any ... what fn returned, or the error's text
 function Ctx:try(fn) end
 
---- The time of the event: projections have no other clock. In listeners the
---- host's time.
+--- The time of the event: projections have no other clock. In listeners and
+--- sagas the host's time.
 ---@return string
 function Ctx:now() end
 
@@ -95,20 +95,20 @@ function Ctx:now() end
 ---@field revision? integer
 ---@field occurred_at? string RFC 3339
 
---- Listeners only: a captured event, in the processing transaction.
+--- Listeners and sagas only: a captured event, in the processing transaction.
 ---@param type string
 ---@param payload? any
 ---@param options? moontide.EmitOptions
 function Ctx:emit(type, payload, options) end
 
---- Listeners only: the state of a read model, or nil.
+--- Listeners and sagas only: the state of a read model, or nil.
 ---@param projection string
 ---@param key string
 ---@return table?
 function Ctx:read(projection, key) end
 
---- Listeners only: runs a command in the processing transaction. The events, or
---- nil, reason and details when it was rejected.
+--- Listeners and sagas only: runs a command in the processing transaction. The
+--- events, or nil, reason and details when it was rejected.
 ---@param aggregate string
 ---@param id string
 ---@param command string
@@ -198,6 +198,53 @@ function moontide.sql_projection(name) end
 ---@param name string
 ---@return fun(spec: moontide.ListenerSpec): moontide.Declaration
 function moontide.listener(name) end
+
+--- One saga, in its handlers.
+---@class moontide.Saga
+---@field id string
+---@field state table changed in place, or assigned
+local Saga = {} -- luacheck: ignore 241
+
+--- Sets a deadline, or moves the one of this name.
+---@param name string one that the declaration's `deadlines` have a handler for
+---@param when number | string seconds or "30m" from now, or a time "2027-01-31T12:00:00Z"
+---@param payload? any what its handler gets
+function Saga:deadline(name, when, payload) end
+
+--- Takes a deadline back; there need not be one.
+---@param name string
+function Saga:cancel(name) end
+
+--- Ends the saga after this handler; its deadlines go.
+function Saga:complete() end
+
+---@class moontide.Deadline
+---@field name string
+---@field due_at string RFC 3339
+---@field payload any
+
+---@alias moontide.SagaHandler fun(saga: moontide.Saga, event: moontide.Event, ctx: moontide.Ctx)
+---@alias moontide.DeadlineHandler fun(saga: moontide.Saga, deadline: moontide.Deadline, ctx: moontide.Ctx)
+
+---@class moontide.SagaSpec
+---@field id fun(event: moontide.Event): moontide.Key, ... which saga an event is for
+---@field starts string[] types that begin a saga
+---@field on table<string, moontide.SagaHandler>
+---@field deadlines? table<string, moontide.DeadlineHandler> by name
+---@field initial? fun(id: string): table
+---@field unknown? "ignore" | "dead_letter" | "error" of an event that begins none and finds none
+---@field start? "now" | "beginning"
+---@field source? "event-store" | "event-capture"
+---@field aggregates? string[]
+---@field retry? moontide.Retry
+---@field on_error? moontide.OnError
+---@field on_missing_history? "halt" | "continue"
+---@field distribution? "partitions" | "single-owner"
+
+--- Keeps the state of a process per id, and causes effects.
+---@param name string
+---@return fun(spec: moontide.SagaSpec): moontide.Declaration
+function moontide.saga(name) end
 
 --- Done in this order; `default` fills what is missing.
 ---@class moontide.UpcastTable
