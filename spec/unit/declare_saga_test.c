@@ -68,8 +68,6 @@ static void every_wrong_member_is_named(void **state)
          "start is \"begin\"; it is \"now\" or \"beginning\""},
         {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, initial = {}",
          "initial is a table; it must be a function"},
-        {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, revision = 2",
-         "unknown key revision; did you mean \"initial\"?"},
     };
 
     (void)state;
