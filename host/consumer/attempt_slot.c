@@ -192,7 +192,7 @@ bool attempt_slot_read(const struct attempt_slot *slot, struct attempt *a)
     *a = (struct attempt){.kind = ATTEMPT_HANDLER};
     if (!copy_page(slot, &page, &a->started_at))
         return false;
-    if (page.kind < ATTEMPT_HANDLER || page.kind > ATTEMPT_RESET ||
+    if (page.kind < ATTEMPT_HANDLER || page.kind > ATTEMPT_DEADLINE ||
         page.has_key > 1 || page.partition < 0 || page.attempt < 1 ||
         page.position < 0 || page.epoch < 0)
         return false;

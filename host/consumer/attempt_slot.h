@@ -33,6 +33,7 @@ enum attempt_kind {
     ATTEMPT_KEY,      /* the one that tells its keys */
     ATTEMPT_ON_ERROR, /* the one that says what a spent budget means */
     ATTEMPT_RESET,    /* one that runs for no message */
+    ATTEMPT_DEADLINE, /* one of a saga's deadline, whose id is the message's */
 };
 
 /** The shared page. Fields are for attempt_slot.c: `version` is odd while the

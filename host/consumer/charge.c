@@ -1,5 +1,6 @@
 #include "consumer/charge.h"
 
+#include "consumer/charge_deadline.h"
 #include "consumer/outcome.h"
 #include "consumer/registry.h"
 
@@ -29,10 +30,9 @@ struct charge {
 /* --- the reason ----------------------------------------------------------- */
 
 static const char *const kind_words[] = {
-    [ATTEMPT_HANDLER] = "handler",
-    [ATTEMPT_KEY] = "key function",
-    [ATTEMPT_ON_ERROR] = "on_error",
-    [ATTEMPT_RESET] = "reset",
+    [ATTEMPT_HANDLER] = "handler",           [ATTEMPT_KEY] = "key function",
+    [ATTEMPT_ON_ERROR] = "on_error",         [ATTEMPT_RESET] = "reset",
+    [ATTEMPT_DEADLINE] = "deadline handler",
 };
 
 static void reason_set(struct charge *charge, const struct attempt_end *end)
@@ -370,9 +370,11 @@ enum status charge_attempt(const struct consumer_env *env,
     enum status status;
 
     *charged = false;
+    reason_set(&charge, end);
+    if (attempt->kind == ATTEMPT_DEADLINE)
+        return charge_deadline(env, attempt, &charge.failure, charged, diag);
     if (attempt->kind == ATTEMPT_RESET || attempt->position < 1)
         return STATUS_OK;
-    reason_set(&charge, end);
     checkpoints_init(&charge.stored, env->partitions);
     status = db_begin(env->db, diag);
     if (status == STATUS_OK) {

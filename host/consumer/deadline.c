@@ -150,6 +150,34 @@ enum status deadline_next(struct db *db, const struct catalog *catalog,
     return status;
 }
 
+struct firsts {
+    size_t count;
+    deadline_first_fn fn;
+    void *arg;
+};
+
+static enum status take_first(void *arg, struct db_rows *row, struct diag *diag)
+{
+    const struct firsts *firsts = arg;
+    int64_t place = db_get_int64(row, 0);
+
+    (void)diag;
+    if (!db_is_null(row, 1) && place >= 0 && place < (int64_t)firsts->count)
+        firsts->fn(firsts->arg, (size_t)place, db_get_timestamp(row, 1));
+    return STATUS_OK;
+}
+
+enum status deadline_firsts(struct db *db, const struct catalog *catalog,
+                            const struct text *types, size_t count,
+                            deadline_first_fn fn, void *arg, struct diag *diag)
+{
+    const struct db_value params[] = {db_texts(types, count)};
+    struct firsts firsts = {count, fn, arg};
+
+    return db_rows_each(db, catalog_sql(catalog, SQL_DEADLINE_FIRSTS), params,
+                        1, take_first, &firsts, diag);
+}
+
 /* --- writing -------------------------------------------------------------- */
 
 enum { COLUMN_COUNT = 5 };

@@ -67,6 +67,15 @@ enum status deadline_next(struct db *db, const struct catalog *catalog,
                           const char *saga_type, const struct leases *leases,
                           int64_t *next_us, struct diag *diag) MUST_CHECK;
 
+/** Told for each type that has any: its place in the list, and when the first
+ * of them is due, in whatever partition. */
+typedef void (*deadline_first_fn)(void *arg, size_t type, int64_t due_at);
+/** One statement for all saga types of a host. */
+enum status deadline_firsts(struct db *db, const struct catalog *catalog,
+                            const struct text *types, size_t count,
+                            deadline_first_fn fn, void *arg,
+                            struct diag *diag) MUST_CHECK;
+
 /** What becomes of a deadline that failed. */
 struct deadline_failed {
     const struct deadline *deadline;

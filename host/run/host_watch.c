@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "consumer/deadline.h"
 #include "consumer/fire.h"
 #include "run/host_parts.h"
 
@@ -74,6 +75,53 @@ static void state_seen(void *arg, const struct consumer_row *row)
     }
 }
 
+struct firsts_seen {
+    struct host *host;
+    struct text *types;
+    size_t *workers; /* by place in `types` */
+    size_t count;
+};
+
+static void first_seen(void *arg, size_t type, int64_t due_at)
+{
+    const struct firsts_seen *seen = arg;
+
+    fire_told(&seen->host->workers[seen->workers[type]].declared.consumer,
+              due_at);
+}
+
+/* What this host has set it knows; operators fire and retry, too. With this the
+ * database's clock stays known. */
+static enum status see_deadlines(struct host *host, struct arena *arena,
+                                 struct diag *diag)
+{
+    struct application *app = host->app;
+    struct firsts_seen seen = {
+        .host = host,
+        .types = arena_alloc(arena, host->nworkers * sizeof(*seen.types) + 1),
+        .workers = arena_alloc(arena,
+                               host->nworkers * sizeof(*seen.workers) + 1),
+    };
+    int64_t now;
+    enum status status;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct consumer *c = &host->workers[i].declared.consumer;
+
+        if (!host->workers[i].started || !fire_can(c) || c->leases.count == 0)
+            continue;
+        seen.types[seen.count] = text_of(c->name.name);
+        seen.workers[seen.count++] = i;
+    }
+    if (seen.count == 0)
+        return STATUS_OK;
+    status = deadline_clock(app->db, &app->clock, &now, diag);
+    if (status != STATUS_OK)
+        return status;
+    return deadline_firsts(app->db, app->catalog, seen.types, seen.count,
+                           first_seen, &seen, diag);
+}
+
 /* One statement for all consumers; only those that somebody changed, or that
  * stand still, are read. */
 enum status host_refresh_states(struct host *host, struct diag *diag)
@@ -93,6 +141,8 @@ enum status host_refresh_states(struct host *host, struct diag *diag)
     if (status == STATUS_OK) {
         status = registry_states(app->db, app->catalog, state_seen, &seen,
                                  diag);
+        if (status == STATUS_OK)
+            status = see_deadlines(host, &arena, diag);
         db_rollback(app->db);
     }
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {

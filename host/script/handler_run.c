@@ -294,7 +294,7 @@ static void tell_slot(const struct handler_job *job, enum handler_entry entry)
     attempt_slot_start(
         job->code->slot,
         &(struct attempt_call){
-            .kind = kind_of(entry),
+            .kind = is_of_deadline(job) ? ATTEMPT_DEADLINE : kind_of(entry),
             .message = call->message,
             .key = call->key,
             .partition = call->partition,

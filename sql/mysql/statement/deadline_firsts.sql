@@ -1,0 +1,15 @@
+-- When the first deadline of each saga type in a list is due, in whatever
+-- partition. One entry of the index is read per type.
+-- ?1 saga types
+-- Gives: place of the type in the array (from 0), when, or NULL.
+SELECT types.place - 1,
+       (SELECT d.next_retry_at
+          FROM ${saga_deadlines_table} AS d
+               FORCE INDEX (idx_${saga_deadlines_table}_next)
+         WHERE d.saga_type = types.name AND d.next_retry_at IS NOT NULL
+         ORDER BY d.next_retry_at, d.id
+         LIMIT 1)
+  FROM JSON_TABLE(?1, '$[*]' COLUMNS (
+           place FOR ORDINALITY,
+           name VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin
+               PATH '$')) AS types
