@@ -401,7 +401,7 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
     if (status == STATUS_OK)
         status = page_units(c, poll, lock, &recorded, through, diag);
     if (status == STATUS_OK && looked == NULL)
-        status = flight_pass(c, poll, *through, diag);
+        status = flight_pass(c, *through, diag);
     end = (struct page_end){c->nunits, c->nentries, c->nskipping};
     if (status == STATUS_OK)
         status = apply_units(c, &run, repeat, diag);

@@ -9,12 +9,20 @@ bool flight_is_of(const struct consumer *c)
     return c->env->flight != NULL && c->env->flight->owner == c;
 }
 
-static bool all_stand_at(const struct consumer *c, int64_t position)
+/* Where the first stored checkpoint stands; not where each does. */
+static int64_t stored_at(const struct consumer *c)
 {
-    for (size_t i = 0; i < c->leases.count; i++)
-        if (c->stored.position[c->leases.mine[i]] != position)
+    return c->stored.position[c->leases.mine[0]];
+}
+
+/* What was read over without a message for this process is not stored, but as
+ * one position for all. */
+static bool all_stand_together(const struct consumer *c)
+{
+    for (size_t i = 1; i < c->leases.count; i++)
+        if (c->stored.position[c->leases.mine[i]] != stored_at(c))
             return false;
-    return true;
+    return c->leases.count > 0;
 }
 
 bool flight_may(const struct consumer *c, const struct poll *poll)
@@ -22,11 +30,10 @@ bool flight_may(const struct consumer *c, const struct poll *poll)
     return c->env->flight != NULL &&
            (db_abilities(c->env->db) & DB_CAN_LEAVE) != 0 && c->quiet &&
            !c->careful && c->singly == 0 && c->conflicts == 0 &&
-           poll->npartitions == c->leases.count && all_stand_at(c, poll->after);
+           poll->npartitions == c->leases.count && all_stand_together(c);
 }
 
-enum status flight_pass(struct consumer *c, const struct poll *poll,
-                        int64_t through, struct diag *diag)
+enum status flight_pass(struct consumer *c, int64_t through, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     const struct leases *leases = &c->leases;
@@ -36,7 +43,7 @@ enum status flight_pass(struct consumer *c, const struct poll *poll,
         db_integers(leases->mine, leases->count),
         db_integers(leases->generations, leases->count),
         db_string(env->instance),
-        db_integer(poll->after),
+        db_integer(stored_at(c)),
         db_integer(through),
         db_integer(c->row.epoch),
         db_boolean(c->retries.any)};
@@ -52,12 +59,13 @@ enum status flight_pass(struct consumer *c, const struct poll *poll,
                     params, 9, (int64_t)leases->count, -1, diag);
 }
 
-static void move_to(struct consumer *c, int64_t position)
+static void move_to(struct consumer *c, int64_t stored, int64_t reached)
 {
     for (size_t i = 0; i < c->leases.count; i++) {
         int64_t p = c->leases.mine[i];
 
-        c->stored.position[p] = c->reached.position[p] = position;
+        c->stored.position[p] = stored;
+        c->reached.position[p] = reached;
     }
 }
 
@@ -77,13 +85,14 @@ enum status flight_send(struct consumer *c, const struct poll *poll,
         return status;
     *flight = (struct flight){
         .owner = c,
+        .stored = stored_at(c),
         .after = poll->after,
         .page = c->page.count,
         .sent_at = sent_at,
     };
     for (size_t i = 0; i < c->page.count; i++)
         flight->messages += c->page.messages[i].position <= through;
-    move_to(c, through);
+    move_to(c, through, through);
     return STATUS_OK;
 }
 
@@ -106,7 +115,7 @@ enum status flight_settle(struct flight *flight, bool *undone,
         return STATUS_OK;
     }
     *undone = true;
-    move_to(c, flight->after);
+    move_to(c, flight->stored, flight->after);
     c->quiet = false;
     /* somebody's doing: find out whose, or whether it was moved or stopped */
     c->careful = applier_is_fault(status);

@@ -21,7 +21,8 @@
 /** One for a connection, all zero at first. Fields are for flight.c. */
 struct flight {
     struct consumer *owner; /* NULL: nothing is in flight */
-    int64_t after;          /* where every checkpoint stood before it */
+    int64_t stored;         /* where every checkpoint stood before it */
+    int64_t after;          /* ... and how far it had been read in memory */
     size_t messages;        /* passed by it */
     size_t page;            /* messages of its page */
     int64_t sent_at;        /* monotonic */
@@ -32,8 +33,8 @@ bool flight_may(const struct consumer *consumer, const struct poll *poll);
 
 /** Queues the statement that moves the checkpoints; first in the transaction.
  */
-enum status flight_pass(struct consumer *consumer, const struct poll *poll,
-                        int64_t through, struct diag *diag) MUST_CHECK;
+enum status flight_pass(struct consumer *consumer, int64_t through,
+                        struct diag *diag) MUST_CHECK;
 
 /** Commits without waiting, and moves memory. Nothing else may be in flight.
  * On anything but OK the transaction is over and nothing was moved. */

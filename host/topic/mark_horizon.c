@@ -69,6 +69,16 @@ static enum status take_watch(struct db_rows *rows, const char *topic,
     return db_next(rows, &more, diag);
 }
 
+/* Each transaction that moves something is looked behind, and where the driver
+ * can, the look goes along with its COMMIT. */
+static void look_ahead(struct db *db, const struct catalog *catalog,
+                       const char *topic, const char *owner)
+{
+    const struct db_value params[] = {db_string(topic), db_string(owner)};
+
+    db_announce(db, catalog_sql(catalog, SQL_MARK_WATCH), params, 2);
+}
+
 static enum status look(struct db *db, const struct catalog *catalog,
                         const char *topic, const char *owner,
                         struct watch *watch, struct diag *diag)
@@ -201,6 +211,21 @@ static enum status blocked_by_sessions(struct db *db,
 
 /* --- moving -------------------------------------------------------------- */
 
+/* Commits, unless something has failed. */
+static enum status end(struct db *db, const struct catalog *catalog,
+                       const char *topic, const struct mark_detector *detector,
+                       enum status status, struct diag *diag)
+{
+    if (status == STATUS_OK) {
+        look_ahead(db, catalog, topic, detector->owner);
+        status = db_commit(db, NULL, diag);
+    }
+    db_rollback(db);
+    if (status != STATUS_OK)
+        db_withdraw(db);
+    return status;
+}
+
 /* The end was read before this: only now is an id taken, and only after that
  * the snapshot that is judged by it. */
 static enum status pend(struct db *db, const struct catalog *catalog,
@@ -219,10 +244,7 @@ static enum status pend(struct db *db, const struct catalog *catalog,
     if (status == STATUS_OK)
         status = db_queue(db, catalog_sql(catalog, SQL_MARK_PEND), params, 5,
                           DB_ANY_ROWS, 0, diag);
-    if (status == STATUS_OK)
-        status = db_commit(db, NULL, diag);
-    db_rollback(db);
-    return status;
+    return end(db, catalog, topic, detector, status, diag);
 }
 
 static enum status settle(struct db *db, const struct catalog *catalog,
@@ -241,10 +263,7 @@ static enum status settle(struct db *db, const struct catalog *catalog,
     if (status == STATUS_OK)
         status = db_queue(db, catalog_sql(catalog, SQL_MARK_SETTLE), params, 6,
                           DB_ANY_ROWS, 0, diag);
-    if (status == STATUS_OK)
-        status = db_commit(db, NULL, diag);
-    db_rollback(db);
-    return status;
+    return end(db, catalog, topic, detector, status, diag);
 }
 
 static enum status repair(struct db *db, const struct catalog *catalog,
@@ -341,28 +360,28 @@ enum status mark_horizon_advance(struct db *db, const struct catalog *catalog,
                                  struct diag *diag)
 {
     struct watch watch = {.cache = 1};
-    int64_t target = -1;
+    int64_t target;
     bool again = true;
+    enum status status = look(db, catalog, topic, detector->owner, &watch,
+                              diag);
 
-    for (int i = 0; i < ADVANCE_ROUNDS && again; i++) {
-        enum status status = look(db, catalog, topic, detector->owner, &watch,
-                                  diag);
-
-        if (status == STATUS_OK)
-            status = high_water_mark_check(topic, &watch.mark, diag);
+    target = watch.mark.end;
+    for (int i = 0; status == STATUS_OK && i < ADVANCE_ROUNDS; i++) {
+        status = high_water_mark_check(topic, &watch.mark, diag);
         if (status != STATUS_OK)
             return status;
-        if (target < 0)
-            target = watch.mark.end;
         detector->left = watch.left;
         if (watch.mark.mark >= target || watch.left) {
             detector->blocked[0] = '\0'; /* whoever waits tells it */
             break;
         }
         status = round_once(db, catalog, topic, detector, &watch, &again, diag);
-        if (status != STATUS_OK)
-            return status;
+        if (status != STATUS_OK || !again)
+            break;
+        status = look(db, catalog, topic, detector->owner, &watch, diag);
     }
+    if (status != STATUS_OK)
+        return status;
     *mark = watch.mark;
     return STATUS_OK;
 }

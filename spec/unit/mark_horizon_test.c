@@ -53,7 +53,7 @@ static void a_position_drawn_behind_the_horizon_is_not_counted(void **state)
     struct db *holder = fixture_connect(&w->f);
     struct thread t = {.w = w, .db = fixture_connect(&w->f)};
 
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0, tries = 0; round < ROUNDS; round++) {
         int64_t before = draw(w, writer, 1);
         int64_t behind;
         pthread_t thread;
@@ -69,6 +69,12 @@ static void a_position_drawn_behind_the_horizon_is_not_counted(void **state)
         assert_int_equal(behind, before + 1);
         db_rollback(holder);
         assert_int_equal(pthread_join(thread, NULL), 0);
+        /* a slow machine: it has waited as long as it may, and shows nothing */
+        if (t.status == STATUS_CONFLICT && ++tries < ROUNDS) {
+            end(w, writer, true);
+            round--;
+            continue;
+        }
         if (t.status != STATUS_OK)
             fail_msg("%s", t.diag.message);
         if (t.mark.mark >= behind)
