@@ -213,6 +213,26 @@ static void write_aggregate(struct buffer *out,
         buffer_append_string(out, "null}");
 }
 
+static void write_publisher(struct buffer *out,
+                            const struct publisher *publisher)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    json_write_key(out, &first, "name");
+    json_write_string(out, text_of(publisher->name));
+    json_write_key(out, &first, "file");
+    json_write_string(out, text_of(publisher->file));
+    json_write_key(out, &first, "line");
+    buffer_printf(out, "%d", publisher->line);
+    json_write_key(out, &first, "to"); /* null: a function */
+    if (publisher->to != NULL)
+        json_write_string(out, text_of(publisher->to));
+    else
+        buffer_append_string(out, "null");
+    buffer_append_char(out, '}');
+}
+
 static void write_json(const struct settings *settings,
                        const struct script *script, struct buffer *out)
 {
@@ -221,6 +241,7 @@ static void write_json(const struct settings *settings,
                                                                  &count);
     const char *const *warnings = script_warnings(script);
     const struct event_types *types = script_event_types(script);
+    const struct publishers *publishers = script_publishers(script);
     size_t naggregates;
     const struct declaration *aggregates = script_aggregates(script,
                                                              &naggregates);
@@ -244,6 +265,12 @@ static void write_json(const struct settings *settings,
         if (i > 0)
             buffer_append_char(out, ',');
         write_event_type(out, &types->items[i]);
+    }
+    buffer_append_string(out, "],\"publishers\":[");
+    for (size_t i = 0; i < publishers->count; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_publisher(out, &publishers->items[i]);
     }
     buffer_append_string(out, "],\"warnings\":[");
     for (size_t i = 0; warnings != NULL && warnings[i] != NULL; i++) {
@@ -365,6 +392,17 @@ static void print_aggregate(struct buffer *out,
                       aggregate->snapshot_every, aggregate->snapshot_version);
 }
 
+static void print_publisher(struct buffer *out,
+                            const struct publisher *publisher)
+{
+    buffer_append_string(out, "  publisher ");
+    output_safe(out, text_of(publisher->name));
+    buffer_printf(out, " (%s:%d)\n    to ", publisher->file, publisher->line);
+    output_safe(out,
+                text_of(publisher->to != NULL ? publisher->to : "a function"));
+    buffer_append_char(out, '\n');
+}
+
 static void print_settings(const struct settings *settings, struct buffer *out)
 {
     struct buffer lines = BUFFER_EMPTY;
@@ -392,6 +430,7 @@ static void print_text(const struct settings *settings,
                                                                  &count);
     const char *const *warnings = script_warnings(script);
     const struct event_types *types = script_event_types(script);
+    const struct publishers *publishers = script_publishers(script);
     size_t naggregates;
     const struct declaration *aggregates = script_aggregates(script,
                                                              &naggregates);
@@ -404,7 +443,9 @@ static void print_text(const struct settings *settings,
         print_aggregate(out, &aggregates[i]);
     for (size_t i = 0; i < types->count; i++)
         print_event_type(out, &types->items[i]);
-    if (count + naggregates + types->count == 0)
+    for (size_t i = 0; i < publishers->count; i++)
+        print_publisher(out, &publishers->items[i]);
+    if (count + naggregates + types->count + publishers->count == 0)
         buffer_append_string(out, "  none\n");
     if (warnings != NULL && warnings[0] != NULL)
         buffer_append_string(out, "\nWarnings\n");

@@ -298,6 +298,21 @@ static void write_script(struct buffer *out, const struct status_script *script)
     buffer_append_char(out, '}');
 }
 
+static void write_pending(struct buffer *out,
+                          const struct status_report *report,
+                          const struct outbox_pending *pending)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "publisher", pending->route);
+    write_integer(out, &first, "pending", pending->count);
+    write_time(out, &first, "oldest_at", pending->oldest_at);
+    write_amount(out, &first, "seconds",
+                 seconds_since(report, pending->oldest_at));
+    buffer_append_char(out, '}');
+}
+
 void status_json_write(const struct status_report *report, bool alone,
                        struct buffer *out)
 {
@@ -312,6 +327,12 @@ void status_json_write(const struct status_report *report, bool alone,
         if (i > 0)
             buffer_append_char(out, ',');
         write_consumer(out, report, &report->consumers[i], alone);
+    }
+    buffer_append_string(out, "],\"outbox\":[");
+    for (size_t i = 0; i < report->npending; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_pending(out, report, &report->pending[i]);
     }
     buffer_append_string(out, "],\"scripts\":[");
     for (size_t i = 0; i < report->nscripts; i++) {

@@ -177,6 +177,30 @@ static void print_consumers(FILE *out, bool color,
     output_table_end(&table, out);
 }
 
+static void print_pending(FILE *out, bool color,
+                          const struct status_report *report)
+{
+    static const char *const headings[] = {"publisher", ">staged", ">oldest",
+                                           NULL};
+    struct output_table table;
+
+    if (report->npending == 0)
+        return;
+    fputc('\n', out);
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < report->npending; i++) {
+        const struct outbox_pending *pending = &report->pending[i];
+        struct buffer age = BUFFER_EMPTY;
+
+        output_duration(&age, report->now_us - pending->oldest_at);
+        output_cell_string(&table, pending->route);
+        output_cell_int64(&table, pending->count);
+        output_cell(&table, buffer_text(&age));
+        buffer_free(&age);
+    }
+    output_table_end(&table, out);
+}
+
 /* Of the one consumer that was asked for. */
 static void print_owners(FILE *out, bool color,
                          const struct status_consumer *consumer)
@@ -265,8 +289,10 @@ void status_print(const struct status_report *report, bool alone, bool color,
         print_consumers(out, color, report);
     else
         fputs("no consumer\n", out);
-    if (!alone)
+    if (!alone) {
+        print_pending(out, color, report);
         print_scripts(out, report);
+    }
     for (size_t i = 0; alone && i < report->nconsumers; i++) {
         print_owners(out, color, &report->consumers[i]);
         print_failed(out, color, &report->consumers[i]);

@@ -174,6 +174,24 @@ static const struct cli_option dead_letters_options[] = {
     {.name = NULL},
 };
 
+static const char *const outbox_words[] = {"list", "show", NULL};
+
+static const char *const outbox_statuses[] = {"pending", "processing",
+                                              "published", "parked", NULL};
+
+static const struct cli_option outbox_options[] = {
+    {.name = "publisher",
+     .argument = "NAME",
+     .doc = "only messages for this publisher"},
+    {.name = "type", .argument = "T", .doc = "only messages of this type"},
+    {.name = "status",
+     .argument = "S",
+     .doc = "only in this status",
+     .choices = outbox_statuses},
+    {.name = "limit", .argument = "N", .doc = "at most N (default 100)"},
+    {.name = NULL},
+};
+
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 const struct cli_verb cli_verbs[] = {
@@ -301,6 +319,16 @@ const struct cli_verb cli_verbs[] = {
      .max_args = 2,
      .words = dead_letters_words,
      .run = cli_dead_letters},
+    {.name = "outbox",
+     .arguments = "[list|show] [ID]",
+     .doc = "messages that are staged for publishers",
+     .details = "In the order of staging. ID is that of the message, or of its "
+                "row; `show` prints it with its payload. This version stages "
+                "messages and sends none.",
+     .options = outbox_options,
+     .max_args = 2,
+     .words = outbox_words,
+     .run = cli_outbox},
     {.name = "unsubscribe",
      .arguments = "CONSUMER",
      .doc = "remove a consumer's progress from the database",

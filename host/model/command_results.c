@@ -64,11 +64,11 @@ enum status command_result_write(struct db *db, const struct names *names,
 
 enum status command_results_expire(struct db *db, const struct catalog *catalog,
                                    int64_t before_us, int64_t limit,
-                                   struct diag *diag)
+                                   int64_t *deleted, struct diag *diag)
 {
     const struct db_value params[] = {db_timestamp(before_us),
                                       db_integer(limit)};
 
     return db_execute(db, catalog_sql(catalog, SQL_COMMAND_RESULTS_EXPIRE),
-                      params, 2, NULL, diag);
+                      params, 2, deleted, diag);
 }

@@ -34,9 +34,11 @@ enum status command_result_write(struct db *db, const struct names *names,
                                  int64_t now_us, struct arena *arena,
                                  struct diag *diag) MUST_CHECK;
 
-/** Deletes up to `limit` results that are older than `before_us`. */
+/** Deletes up to `limit` results that are older than `before_us`; how many it
+ * were (may be NULL). */
 enum status command_results_expire(struct db *db, const struct catalog *catalog,
                                    int64_t before_us, int64_t limit,
+                                   int64_t *deleted,
                                    struct diag *diag) MUST_CHECK;
 
 #endif

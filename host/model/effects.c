@@ -2,12 +2,17 @@
 
 #include "base/memory.h"
 
+#include <inttypes.h>
+
 struct effects {
     struct effects_options options;
     struct arena arena; /* of the batch */
     struct append_event *events;
     size_t count, capacity;
-    size_t call;                   /* the first event of the running call */
+    size_t call; /* the first event of the running call */
+    struct outgoing *messages;
+    size_t nmessages, messages_capacity;
+    size_t call_messages;          /* the first message of the running call */
     struct aggregates *aggregates; /* opened by the first command */
 };
 
@@ -26,6 +31,7 @@ void effects_free(struct effects *effects)
     aggregates_close(effects->aggregates);
     arena_free(&effects->arena);
     mem_free(effects->events);
+    mem_free(effects->messages);
     mem_free(effects);
 }
 
@@ -38,16 +44,19 @@ void effects_batch_begin(struct effects *effects)
 {
     arena_reset(&effects->arena);
     effects->count = effects->call = 0;
+    effects->nmessages = effects->call_messages = 0;
 }
 
 void effects_call_begin(struct effects *effects)
 {
     effects->call = effects->count;
+    effects->call_messages = effects->nmessages;
 }
 
 void effects_call_undo(struct effects *effects)
 {
     effects->count = effects->call;
+    effects->nmessages = effects->call_messages;
 }
 
 struct append_event *effects_call_events(struct effects *effects, size_t *count)
@@ -56,9 +65,9 @@ struct append_event *effects_call_events(struct effects *effects, size_t *count)
     return effects->events + effects->call;
 }
 
-size_t effects_count(const struct effects *effects)
+bool effects_any(const struct effects *effects)
 {
-    return effects->count;
+    return effects->count > 0 || effects->nmessages > 0;
 }
 
 enum status effects_emit(struct effects *effects,
@@ -86,6 +95,69 @@ enum status effects_emit(struct effects *effects,
     return STATUS_OK;
 }
 
+static const struct uuid *keep_uuid(struct arena *arena, const struct uuid *id)
+{
+    struct uuid *kept;
+
+    if (id == NULL)
+        return NULL;
+    kept = arena_alloc(arena, sizeof(*kept));
+    *kept = *id;
+    return kept;
+}
+
+static enum status check_payload(const struct effects *effects,
+                                 const struct outgoing *message,
+                                 struct diag *diag)
+{
+    int64_t limit = effects->options.payload_limit;
+
+    if ((uint64_t)message->payload.len <= (uint64_t)limit)
+        return STATUS_OK;
+    return diag_set(diag, STATUS_LIMIT,
+                    "payload has %zu bytes; limits.payload allows %" PRId64,
+                    message->payload.len, limit);
+}
+
+enum status effects_publish(struct effects *effects,
+                            const struct outgoing *message, struct diag *diag)
+{
+    struct arena *arena = &effects->arena;
+    struct outgoing *kept;
+    int64_t now = effects_now(effects);
+    enum status status = check_payload(effects, message, diag);
+
+    if (status == STATUS_OK)
+        status = outgoing_check(message, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (effects->nmessages == effects->messages_capacity) {
+        effects->messages_capacity = effects->messages_capacity > 0
+                                         ? 2 * effects->messages_capacity
+                                         : 64;
+        effects->messages = mem_grow(effects->messages,
+                                     effects->messages_capacity,
+                                     sizeof(*effects->messages));
+    }
+    kept = &effects->messages[effects->nmessages++];
+    *kept = *message;
+    if (!message->own_id && !message->again)
+        kept->event_id = uuid_v7(effects->options.ids, now);
+    if (message->occurred_at == 0)
+        kept->occurred_at = now;
+    kept->route = arena_copy(arena, message->route);
+    kept->type = arena_copy(arena, message->type);
+    kept->payload = arena_copy(arena, message->payload);
+    kept->ordering_key = arena_copy(arena, message->ordering_key);
+    kept->metadata = arena_copy(arena, message->metadata);
+    kept->traceparent = arena_copy(arena, message->traceparent);
+    kept->tenant_id = keep_uuid(arena, message->tenant_id);
+    kept->execution_id = keep_uuid(arena, message->execution_id);
+    kept->correlation_id = keep_uuid(arena, message->correlation_id);
+    kept->causation_id = keep_uuid(arena, message->causation_id);
+    return STATUS_OK;
+}
+
 enum status effects_dispatch(struct effects *effects,
                              const struct aggregate_command *command,
                              struct aggregate_outcome *outcome,
@@ -102,8 +174,8 @@ enum status effects_dispatch(struct effects *effects,
                               outcome, failure, diag);
 }
 
-enum status effects_send(struct effects *effects, struct db *db,
-                         struct diag *diag)
+static enum status send_events(struct effects *effects, struct db *db,
+                               struct diag *diag)
 {
     const struct effects_options *options = &effects->options;
     const struct append_options append = {
@@ -120,4 +192,33 @@ enum status effects_send(struct effects *effects, struct db *db,
     results = arena_alloc(&effects->arena, effects->count * sizeof(*results));
     return capture_append(options->capture, db, &append, effects->events,
                           effects->count, results, &bad, diag);
+}
+
+static enum status send_messages(struct effects *effects, struct diag *diag)
+{
+    const struct outgoing_stage *outgoing = &effects->options.outgoing;
+    size_t bad;
+
+    if (effects->nmessages == 0)
+        return STATUS_OK;
+    return outgoing->stage(outgoing->self, effects->messages,
+                           effects->nmessages, effects_now(effects),
+                           &effects->arena, &bad, diag);
+}
+
+enum status effects_send(struct effects *effects, struct db *db,
+                         struct failure *failure, struct diag *diag)
+{
+    const char *class = "emit";
+    enum status status = send_events(effects, db, diag);
+
+    if (status == STATUS_OK) {
+        class = "publish";
+        status = send_messages(effects, diag);
+    }
+    if (status != STATUS_REFUSED && status != STATUS_INVALID &&
+        status != STATUS_LIMIT)
+        return status;
+    failure_set(failure, false, class, "%s", diag->message);
+    return STATUS_FAILED;
 }

@@ -1,15 +1,16 @@
 /*
- * Effects -- what the handlers of listeners cause besides SQL: captured events,
- * kept until the batch ends and written together in the processing transaction,
- * with an undo for the call that failed; and commands to aggregates, which run
- * at once in that transaction. The script layer calls the first group,
- * model/listener.c the second.
+ * Effects -- what the handlers of listeners and sagas cause besides SQL:
+ * captured events and messages to publish, kept until the batch ends and
+ * written together in the processing transaction, with an undo for the call
+ * that failed; and commands to aggregates, which run at once in that
+ * transaction. The script layer calls the first group, the models the second.
  */
 #ifndef HOST_MODEL_EFFECTS_H
 #define HOST_MODEL_EFFECTS_H
 
 #include "base/clock.h"
 #include "model/aggregate.h"
+#include "model/outgoing.h"
 #include "topic/capture.h"
 
 struct effects; /* model/effects.c */
@@ -21,6 +22,7 @@ struct effects_options {
     int64_t payload_limit; /* bytes, limits.payload */
     bool notify;           /* see struct append_options */
     struct aggregates_options aggregates;
+    struct outgoing_stage outgoing;
     struct db *db;
 };
 
@@ -29,6 +31,12 @@ struct effects_options {
 enum status effects_emit(struct effects *effects,
                          const struct append_event *event,
                          struct diag *diag) MUST_CHECK;
+
+/** Keeps a copy of a message of the running call. Without an id of its own it
+ * gets one, and without a time the host's. LIMIT: a field breaks its rule. */
+enum status effects_publish(struct effects *effects,
+                            const struct outgoing *message,
+                            struct diag *diag) MUST_CHECK;
 
 /** As aggregate_dispatch, in the transaction of the running call. */
 enum status effects_dispatch(struct effects *effects,
@@ -50,9 +58,11 @@ void effects_call_undo(struct effects *effects);
 /** What the call has emitted, to be checked and completed. */
 struct append_event *effects_call_events(struct effects *effects,
                                          size_t *count);
-size_t effects_count(const struct effects *effects);
-/** Writes everything, as capture_append. */
+/** Whether there is anything to write. */
+bool effects_any(const struct effects *effects);
+/** Writes everything. FAILED with *failure: some call's event or message is
+ * refused; anything else is the database's. */
 enum status effects_send(struct effects *effects, struct db *db,
-                         struct diag *diag) MUST_CHECK;
+                         struct failure *failure, struct diag *diag) MUST_CHECK;
 
 #endif

@@ -41,13 +41,9 @@ enum status effects_unit_send(struct effects *effects, struct db *db,
 {
     enum status status;
 
-    if (effects_count(effects) == 0)
+    if (!effects_any(effects))
         return STATUS_OK;
     status = flush(db, time_limit, where, arg, failure, diag);
-    if (status == STATUS_OK)
-        status = effects_send(effects, db, diag);
-    if (status != STATUS_REFUSED && status != STATUS_INVALID)
-        return status;
-    failure_set(failure, false, "emit", "%s", diag->message);
-    return STATUS_FAILED;
+    return status == STATUS_OK ? effects_send(effects, db, failure, diag)
+                               : status;
 }

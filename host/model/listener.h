@@ -1,7 +1,8 @@
 /*
  * Listener -- an applier for handlers that cause effects: what they do in SQL
- * is done as by an SQL projection (model/sql_projection.h), what they emit is
- * written at the end of the batch, and all of it commits with the checkpoint.
+ * is done as by an SQL projection (model/sql_projection.h), what they emit and
+ * publish is written at the end of the batch, and all of it commits with the
+ * checkpoint.
  */
 #ifndef HOST_MODEL_LISTENER_H
 #define HOST_MODEL_LISTENER_H

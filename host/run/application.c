@@ -123,6 +123,12 @@ static enum status open_database(struct application *app, unsigned needs,
         return status;
     app->topics.list[app->topics.count++] = event_store_topic(app->store);
     app->topics.list[app->topics.count++] = capture_topic(app->capture);
+    app->outbox = (struct outbox){
+        .db = app->db,
+        .catalog = app->catalog,
+        .names = &settings->names,
+        .ids = &app->ids,
+    };
     return STATUS_OK;
 }
 

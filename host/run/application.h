@@ -7,6 +7,7 @@
 
 #include "db/catalog.h"
 #include "db/db.h"
+#include "outbox/outbox.h"
 #include "run/settings.h"
 #include "script/script.h"
 #include "topic/capture.h"
@@ -32,6 +33,7 @@ struct application {
     struct event_store *store; /* with db */
     struct capture *capture;   /* with db */
     struct topics topics;      /* of both */
+    struct outbox outbox;      /* with db */
     struct script *script;     /* NULL unless asked for */
 };
 

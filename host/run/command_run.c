@@ -62,7 +62,7 @@ static enum status run_once(struct application *app,
         status = command_results_expire(app->db, app->catalog,
                                         clock_now(&app->clock) -
                                             app->settings->commands_keep_us,
-                                        EXPIRE_LIMIT, diag);
+                                        EXPIRE_LIMIT, NULL, diag);
     if (status == STATUS_OK)
         return db_commit(app->db, NULL, diag);
     db_rollback(app->db);

@@ -38,6 +38,7 @@ static struct effects_options effects_of(struct application *app)
         .payload_limit = app->settings->limit_payload,
         .notify = app->settings->notify,
         .aggregates = command_options(app),
+        .outgoing = outbox_outgoing(&app->outbox),
         .db = app->db,
     };
 }

@@ -8,8 +8,9 @@
 #define BUSY_PATIENCE  2
 #define FORCED_TOLD_US (30 * CLOCK_SECOND)
 
-bool retainer_is_due(const struct retainer *retainer,
-                     const struct application *app, int64_t now, bool busy)
+static bool events_are_due(const struct retainer *retainer,
+                           const struct application *app, int64_t now,
+                           bool busy)
 {
     const struct retention_policy *policy = &app->settings->retention;
     int64_t age = now - retainer->looked_at;
@@ -18,7 +19,14 @@ bool retainer_is_due(const struct retainer *retainer,
         return false;
     if (busy)
         return age >= BUSY_PATIENCE * LOOK_PAUSE_US;
-    return retainer->more || !retainer->looked || age >= LOOK_PAUSE_US;
+    return retainer->more_events || !retainer->looked || age >= LOOK_PAUSE_US;
+}
+
+bool retainer_is_due(const struct retainer *retainer,
+                     const struct application *app, int64_t now, bool busy)
+{
+    return events_are_due(retainer, app, now, busy) ||
+           expiry_is_due(&retainer->expiry, now, busy);
 }
 
 static void tell_forced(struct retainer *retainer, struct application *app,
@@ -39,19 +47,20 @@ static void tell_forced(struct retainer *retainer, struct application *app,
               (long long)report->slowest);
 }
 
-enum status retainer_step(struct retainer *retainer, struct application *app,
-                          int64_t now, struct diag *diag)
+static enum status step_events(struct retainer *retainer,
+                               struct application *app, int64_t now,
+                               struct diag *diag)
 {
     struct retention_report report;
-    enum status status = retention_step(app->db, app->catalog,
-                                        &app->settings->retention,
-                                        clock_now(&app->clock), !retainer->more,
-                                        &retainer->retention, &report, diag);
+    enum status status = retention_step(
+        app->db, app->catalog, &app->settings->retention,
+        clock_now(&app->clock), !retainer->more_events, &retainer->retention,
+        &report, diag);
 
     if (status != STATUS_OK)
         return status;
     retainer->looked = true;
-    retainer->more = report.more;
+    retainer->more_events = report.more;
     if (!report.more)
         retainer->looked_at = now;
     if (report.passed)
@@ -62,4 +71,18 @@ enum status retainer_step(struct retainer *retainer, struct application *app,
                                       .position = report.start},
                   "%lld events deleted", (long long)report.deleted);
     return STATUS_OK;
+}
+
+enum status retainer_step(struct retainer *retainer, struct application *app,
+                          int64_t now, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (events_are_due(retainer, app, now, false))
+        status = step_events(retainer, app, now, diag);
+    if (status == STATUS_OK && expiry_is_due(&retainer->expiry, now, false))
+        status = expiry_step(&retainer->expiry, app, now, diag);
+    if (status == STATUS_OK)
+        retainer->more = retainer->more_events || retainer->expiry.more;
+    return status;
 }

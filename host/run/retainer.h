@@ -1,18 +1,22 @@
 /*
  * Retainer -- when captured events are looked at whose time is over, and what
- * the log is told of it. Deleting is topic/retention.h.
+ * the log is told of it, and with them the rows of run/expiry.h. Deleting is
+ * topic/retention.h.
  */
 #ifndef HOST_RUN_RETAINER_H
 #define HOST_RUN_RETAINER_H
 
 #include "run/application.h"
+#include "run/expiry.h"
 #include "topic/retention.h"
 
 /** Starts as all zero. */
 struct retainer {
     struct retention retention;
+    struct expiry expiry;
     bool looked;         /* once */
-    bool more;           /* there was more than a batch to delete */
+    bool more_events;    /* there was more than a batch of them */
+    bool more;           /* there is more than a batch of anything to delete */
     int64_t looked_at;   /* when the last look had ended */
     int64_t forced_told; /* monotonic: when it was told what force does */
 };
@@ -22,7 +26,7 @@ struct retainer {
 bool retainer_is_due(const struct retainer *retainer,
                      const struct application *app, int64_t now, bool busy);
 
-/** One batch. */
+/** One batch of what is due. */
 enum status retainer_step(struct retainer *retainer, struct application *app,
                           int64_t now, struct diag *diag) MUST_CHECK;
 

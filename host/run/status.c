@@ -117,6 +117,9 @@ enum status status_read(struct application *app,
         status = status_owners_read(&reading, diag);
     if (status == STATUS_OK)
         status = status_scripts_read(app, report, diag);
+    if (status == STATUS_OK)
+        status = outbox_list_pending(app->db, app->catalog, &report->arena,
+                                     &report->pending, &report->npending, diag);
     if (status == STATUS_OK && request->before != NULL)
         status = status_rate_read(&reading, request->before, diag);
     db_rollback(app->db);

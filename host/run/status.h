@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "consumer/fingerprint.h"
+#include "outbox/outbox_list.h"
 #include "run/application.h"
 
 /** Lag is counted up to here; more is shown as "at least". */
@@ -115,6 +116,8 @@ struct status_report {
     size_t nconsumers;
     struct status_script *scripts; /* by host */
     size_t nscripts;
+    struct outbox_pending *pending; /* messages that are staged, by publisher */
+    size_t npending;
     const char **problems; /* sentences, the worst first */
     size_t nproblems;
     const char **notes; /* sentences about what is not wrong */

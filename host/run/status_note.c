@@ -41,6 +41,20 @@ static void incomplete_note(const struct status_consumer *consumer,
                   consumer->type, consumer->name, consumer->incomplete_through);
 }
 
+static void pending_note(const struct status_report *report,
+                         struct buffer *sentence)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < report->npending; i++)
+        count += report->pending[i].count;
+    if (count > 0)
+        buffer_printf(sentence,
+                      "%" PRId64 " message%s staged in the outbox, and this "
+                      "version sends none: a relay of your own has to",
+                      count, count == 1 ? " is" : "s are");
+}
+
 void status_note_find(struct status_report *report)
 {
     struct buffer sentence = BUFFER_EMPTY;
@@ -56,6 +70,10 @@ void status_note_find(struct status_report *report)
                                  &report->nnotes, &sentence);
         }
     }
+    pending_note(report, &sentence);
+    if (sentence.len > 0)
+        status_word_keep(&report->arena, &report->notes, &report->nnotes,
+                         &sentence);
     buffer_free(&sentence);
 }
 

@@ -2,7 +2,7 @@
 
 #include "db/catalog.h"
 
-#define WANTED_MAX 23 /* columns of the widest table, and NULL */
+#define WANTED_MAX 24 /* columns of the widest table, and NULL */
 
 static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
     [TABLE_EVENT_STORE] = {"id", "aggregate_id", "aggregate_type",
@@ -66,7 +66,7 @@ static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
          "occurred_at",  "payload",       "status",         "created_at",
          "published_at", "processing_at", "last_error",     "attempts",
          "available_at", "ordering_key",  "claim_token",    "claim_expires_at",
-         "hlc",          "traceparent"},
+         "hlc",          "traceparent",   "metadata"},
     [TABLE_SCRIPT_VERSIONS] = {"id", "host_id", "host_name", "version",
                                "outcome", "loaded_at", "seen_at", "changes",
                                "error"},

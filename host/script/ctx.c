@@ -4,6 +4,7 @@
 #include "model/effects.h"
 #include "script/ctx_effect.h"
 #include "script/ctx_internal.h"
+#include "script/ctx_publish.h"
 #include "script/ctx_sql.h"
 #include "script/int64.h"
 #include "script/json_codec.h"
@@ -30,11 +31,8 @@ static const char *const FIELDS[CTX_COUNT] = {
 static const char *const KNOWN[] = {
     "key",   "partition", "attempt", "replaying", "delivery_id", "dialect",
     "query", "execute",   "update",  "upsert",    "try",         "now",
-    "log",   "emit",      "read",    "dispatch",  NULL,
+    "log",   "emit",      "read",    "dispatch",  "publish",     NULL,
 };
-
-/* Effects that later versions bring. */
-static const char *const LATER[] = {"publish", NULL};
 
 /* Upvalues of ctx_index. */
 enum { UP_CODE = 1, UP_METHODS, UP_FIELDS };
@@ -84,18 +82,9 @@ static void push_field(struct handler_code *code, lua_State *L,
 
 static int unknown_field(lua_State *L)
 {
-    const struct handler_code *code = lua_touserdata(L,
-                                                     lua_upvalueindex(UP_CODE));
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
     const char *near;
 
-    for (size_t i = 0; LATER[i] != NULL; i++)
-        if (strcmp(LATER[i], key) == 0)
-            return luaL_error(L, "ctx:%s is not %s", key,
-                              code->call != NULL && code->call->effects != NULL
-                                  ? "available in this version"
-                                  : "there in a projection: only listeners "
-                                    "and sagas may cause effects");
     near = text_nearest(key, KNOWN);
     if (near != NULL)
         return luaL_error(L, "ctx has no \"%s\"; did you mean \"%s\"?", key,
@@ -276,6 +265,7 @@ static const luaL_Reg METHODS[] = {
     {"emit", ctx_effect_emit},
     {"read", ctx_effect_read},
     {"dispatch", ctx_effect_dispatch},
+    {"publish", ctx_publish},
     {NULL, NULL},
 };
 

@@ -1,10 +1,10 @@
 #include "script/ctx_effect.h"
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "model/effects.h"
 #include "model/handler_sql.h"
 #include "script/ctx_internal.h"
+#include "script/ctx_option.h"
 #include "script/int64.h"
 #include "script/json_codec.h"
 #include "script/json_tags.h"
@@ -13,89 +13,15 @@
 
 #include <stdio.h>
 
-static struct effects *check_effects(struct handler_code *code, lua_State *L,
-                                     const char *method)
-{
-    if (code->call->effects == NULL)
-        luaL_error(L,
-                   "ctx:%s is not there in a projection: only listeners and "
-                   "sagas may cause effects",
-                   method);
-    return code->call->effects;
-}
-
 /* --- emit ---------------------------------------------------------------- */
 
-/* An option that is text. */
-static struct text option(lua_State *L, int options, const char *name)
+static void push_correlation(struct handler_code *code, lua_State *L)
 {
-    struct text text = TEXT_NONE;
-
-    lua_getfield(L, options, name);
-    if (lua_type(L, -1) == LUA_TSTRING)
-        text.data = lua_tolstring(L, -1, &text.len);
-    else if (!lua_isnil(L, -1))
-        luaL_error(L, "%s must be text, not a %s", name, luaL_typename(L, -1));
-    return text; /* the string stays on the stack */
-}
-
-static void check_options(lua_State *L, int index, const char *method,
-                          const char *const *names)
-{
-    if (lua_isnil(L, index)) {
-        lua_newtable(L);
-        lua_replace(L, index);
-    }
-    if (!lua_istable(L, index))
-        luaL_error(L, "ctx:%s takes a table of options last, not a %s", method,
-                   luaL_typename(L, index));
-    lua_pushnil(L);
-    while (lua_next(L, index) != 0) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2)
-                                                          : "?";
-        const char *near;
-        bool known = false;
-
-        for (size_t i = 0; names[i] != NULL; i++)
-            known |= strcmp(names[i], name) == 0;
-        near = known ? NULL : text_nearest(name, names);
-        if (!known)
-            luaL_error(L, "ctx:%s: unknown option \"%s\"%s%s%s", method, name,
-                       near != NULL ? "; did you mean \"" : "",
-                       near != NULL ? near : "", near != NULL ? "\"?" : "");
-        lua_pop(L, 1);
-    }
-}
-
-/* Pushes the correlation id of the message: what its metadata says, or the id
- * of the message that began it all, which is this one then. */
-static void push_correlation(struct handler_code *code, lua_State *L,
-                             const char *own_id)
-{
-    struct text metadata = code->call->message->metadata;
     struct buffer *scratch = &code->scratch;
-    struct json_members members;
-    struct json_value root, value;
-    struct text key;
 
-    lua_pushstring(L, own_id);
-    if (metadata.data == NULL || json_check(metadata, NULL, NULL) != STATUS_OK)
-        return;
-    root = json_first(metadata);
-    if (root.kind != JSON_OBJECT)
-        return;
-    members = json_members_of(root);
     buffer_clear(scratch);
-    while (json_members_next(&members, scratch, &key, &value)) {
-        if (value.kind != JSON_STRING ||
-            !text_equal(key, TEXT_LITERAL("correlation_id")))
-            continue;
-        buffer_clear(scratch);
-        json_decode_string(value, scratch);
-        lua_pop(L, 1);
-        lua_pushlstring(L, scratch->data, scratch->len);
-        return;
-    }
+    outgoing_correlation(code->call->message, scratch);
+    lua_pushlstring(L, scratch->data, scratch->len);
 }
 
 /* Sets a member that the script has not given. */
@@ -107,6 +33,18 @@ static void complete(lua_State *L, int metadata, const char *name)
         lua_setfield(L, metadata, name);
     }
     lua_pop(L, 2);
+}
+
+/* The saga that causes it. */
+static void complete_saga(const struct handler_call *call, lua_State *L,
+                          int metadata)
+{
+    if (call->declaration->kind != DECLARATION_SAGA)
+        return;
+    lua_pushlstring(L, call->key.data, call->key.len);
+    complete(L, metadata, "saga_id");
+    lua_pushstring(L, call->declaration->name);
+    complete(L, metadata, "saga_type");
 }
 
 /* Pushes the metadata: a copy of what was given, and where the event comes
@@ -131,10 +69,11 @@ static void push_metadata(struct handler_code *code, lua_State *L, int options,
         lua_rawset(L, copy);
     }
     lua_settop(L, copy);
-    push_correlation(code, L, id);
+    push_correlation(code, L);
     complete(L, copy, "correlation_id");
     lua_pushstring(L, id);
     complete(L, copy, "causation_id");
+    complete_saga(code->call, L, copy);
 }
 
 void ctx_effect_push_metadata(struct handler_code *code, lua_State *L,
@@ -145,26 +84,9 @@ void ctx_effect_push_metadata(struct handler_code *code, lua_State *L,
     lua_remove(L, -2);
 }
 
-/* The JSON of the value at the index, as a string on the stack: what raises
- * from here on leaves nothing behind. */
-static struct text encode(struct handler_code *code, lua_State *L, int index,
-                          const char *method, const char *root)
-{
-    struct buffer *out = &code->scratch;
-    struct diag diag;
-    struct text text;
-
-    buffer_clear(out);
-    if (json_codec_encode(L, index, root, out, &diag) != STATUS_OK)
-        luaL_error(L, "ctx:%s: %s", method, diag.message);
-    lua_pushlstring(L, out->data, out->len);
-    text.data = lua_tolstring(L, -1, &text.len);
-    return text;
-}
-
 static void take_id(lua_State *L, struct append_event *event)
 {
-    struct text id = option(L, 4, "id");
+    struct text id = ctx_option_text(L, 4, "id");
 
     event->has_id = id.data != NULL;
     if (event->has_id && !uuid_parse(id, &event->id))
@@ -173,7 +95,7 @@ static void take_id(lua_State *L, struct append_event *event)
 
 static void take_time(lua_State *L, struct append_event *event)
 {
-    struct text time = option(L, 4, "occurred_at");
+    struct text time = ctx_option_text(L, 4, "occurred_at");
     struct diag diag;
 
     event->has_occurred_at = time.data != NULL;
@@ -203,7 +125,7 @@ int ctx_effect_emit(lua_State *L)
     static const char *const names[] = {"key",      "id",          "metadata",
                                         "revision", "occurred_at", NULL};
     struct handler_code *code = ctx_check(L, "emit");
-    struct effects *effects = check_effects(code, L, "emit");
+    struct effects *effects = ctx_option_effects(code, L, "emit");
     struct append_event event = {.expect = APPEND_ANY};
     struct diag diag;
 
@@ -212,19 +134,20 @@ int ctx_effect_emit(lua_State *L)
                           luaL_typename(L, 2));
     lua_settop(L, 4);
     luaL_checkstack(L, 24, NULL);
-    check_options(L, 4, "emit", names);
+    ctx_option_check(L, 4, "emit", names);
     if (lua_isnil(L, 3)) {
         lua_newtable(L);
         lua_replace(L, 3);
     }
     event.type.data = lua_tolstring(L, 2, &event.type.len);
-    event.key = option(L, 4, "key");
+    event.key = ctx_option_text(L, 4, "key");
     take_id(L, &event);
     take_time(L, &event);
     take_revision(L, &event);
-    event.payload = encode(code, L, 3, "emit", "payload");
+    event.payload = ctx_option_json(code, L, 3, "emit", "payload");
     push_metadata(code, L, 4, "emit");
-    event.metadata = encode(code, L, lua_gettop(L), "emit", "metadata");
+    event.metadata = ctx_option_json(code, L, lua_gettop(L), "emit",
+                                     "metadata");
     if (effects_emit(effects, &event, &diag) != STATUS_OK)
         return luaL_error(L, "ctx:emit: %s", diag.message);
     return 0;
@@ -327,7 +250,7 @@ int ctx_effect_dispatch(lua_State *L)
 {
     static const char *const names[] = {"metadata", "command_id", NULL};
     struct handler_code *code = ctx_check(L, "dispatch");
-    struct effects *effects = check_effects(code, L, "dispatch");
+    struct effects *effects = ctx_option_effects(code, L, "dispatch");
     struct handler_sql *sql = code->call->sql;
     struct aggregate_command command = {.has_cause = true};
     struct aggregate_outcome outcome;
@@ -341,16 +264,17 @@ int ctx_effect_dispatch(lua_State *L)
     command.aggregate = check_text(L, 2, "aggregate");
     command.id = check_text(L, 3, "id");
     command.name = check_text(L, 4, "command");
-    check_options(L, 6, "dispatch", names);
+    ctx_option_check(L, 6, "dispatch", names);
     if (!lua_isnil(L, 5))
-        command.args = encode(code, L, 5, "dispatch", "args");
-    id = option(L, 6, "command_id");
+        command.args = ctx_option_json(code, L, 5, "dispatch", "args");
+    id = ctx_option_text(L, 6, "command_id");
     command.has_command_id = id.data != NULL;
     if (command.has_command_id && !uuid_parse(id, &command.command_id))
         return luaL_error(L, "ctx:dispatch: command_id is not a UUID");
     command.cause = code->call->message->id;
     push_metadata(code, L, 6, "dispatch");
-    command.metadata = encode(code, L, lua_gettop(L), "dispatch", "metadata");
+    command.metadata = ctx_option_json(code, L, lua_gettop(L), "dispatch",
+                                       "metadata");
     limits_check(L);
     status = handler_sql_other(sql, &diag);
     if (status == STATUS_OK)
@@ -413,7 +337,7 @@ int ctx_effect_read(lua_State *L)
     struct text sql, text;
     struct diag diag;
 
-    check_effects(code, L, "read");
+    ctx_option_effects(code, L, "read");
     text.data = luaL_checklstring(L, 3, &text.len);
     d = find_projection(code, L, name);
     buffer_clear(&code->scratch);

@@ -482,6 +482,27 @@ static void take_declarations(struct declare_build *b, int consumers,
     }
 }
 
+static void take_publishers(struct declare_build *b, int list)
+{
+    struct declare_set *set = b->set;
+    size_t count = lua_objlen(b->L, list);
+    struct publisher *items = arena_alloc_zero(set->arena,
+                                               count * sizeof(*items) + 1);
+
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(b->L, list, (int)i + 1);
+        b->at = lua_gettop(b->L);
+        items[i] = (struct publisher){
+            .name = declare_text(b, "name").data,
+            .file = declare_text(b, "file").data,
+            .line = (int)declare_integer(b, b->at, "line"),
+            .to = declare_text(b, "to").data,
+        };
+        lua_pop(b->L, 1);
+    }
+    set->publishers = (struct publishers){.items = items, .count = count};
+}
+
 void declare_end(lua_State *L, struct declare_set *set)
 {
     struct declare_build b = {.L = L, .set = set};
@@ -489,8 +510,9 @@ void declare_end(lua_State *L, struct declare_set *set)
 
     luaL_checkstack(L, 20, NULL);
     push_function(L, "finish");
-    lua_call(L, 0, 3); /* consumers, aggregates, event types */
+    lua_call(L, 0, 4); /* consumers, aggregates, event types, publishers */
     declare_event_types(&b, top + 3);
+    take_publishers(&b, top + 4);
     take_declarations(&b, top + 1, top + 2);
     lua_settop(L, top);
     check_tables(&b);

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "model/declaration.h"
 #include "model/event_types.h"
+#include "model/publisher.h"
 #include "script/state.h"
 
 /** The user's functions of one declaration, as registry references. */
@@ -38,6 +39,7 @@ struct declare_set {
     size_t count;              /* consumers; aggregates stand behind them: */
     size_t total;
     struct event_types event_types;
+    struct publishers publishers;
     int **steps; /* of each event type: functions, from the oldest revision */
     const char **warnings; /* NULL-terminated */
 };

@@ -363,6 +363,11 @@ const struct event_types *script_event_types(const struct script *script)
     return &script->set.event_types;
 }
 
+const struct publishers *script_publishers(const struct script *script)
+{
+    return &script->set.publishers;
+}
+
 struct handler script_handler(struct script *script)
 {
     return (struct handler){.ops = &handler_call_ops, .code = script->code};

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "model/event_types.h"
 #include "model/handler.h"
+#include "model/publisher.h"
 #include "script/source_set.h"
 #include "topic/append.h"
 
@@ -82,6 +83,9 @@ const struct declaration *script_aggregates(const struct script *script,
 
 /** The declared event types. */
 const struct event_types *script_event_types(const struct script *script);
+
+/** The declared publishers, by name. */
+const struct publishers *script_publishers(const struct script *script);
 
 /** User code for the models. */
 struct handler script_handler(struct script *script);

@@ -5,6 +5,7 @@
 --   assert.dead_lettered(host, "orders", { type = "order.Paid", error = "no such price" })
 --   assert.skipped(host, "orders", { position = 7 })
 --   assert.emitted(host, "mail.Wanted", { key = "A-1", payload = { iban = "X" }, count = 1 })
+--   assert.published(host, "mail", "mail.Send", { key = "A-1", payload = { iban = "X" } })
 --   assert.dispatched(host, "bank.account", "A-1", "account.Closed")
 --   assert.in_state(host, "orders", "HALTED", "APPLY_ERROR")
 --   assert.rejected(host:command("account", "A-1", "withdraw", { amount = 5 }), "insufficient funds")
@@ -181,6 +182,17 @@ function assertions.dispatched(state, arguments)
     if metadata and metadata.causation_id then list[#list + 1] = row end
   end
   return has_event(state, "dispatched", list, event_type, filter)
+end
+
+--- published(host, publisher[, type[, { key, payload, count }]]): a message for
+-- the publisher is staged; `key` is its ordering key.
+function assertions.published(state, arguments)
+  local host, publisher, message_type, filter = unpack(arguments, 1, 4)
+  local list = host:published(publisher)
+  for i, message in ipairs(list) do
+    message.key, message.position = message.ordering_key, i
+  end
+  return has_event(state, "published", list, message_type, filter)
 end
 
 function assertions.emitted(state, arguments)

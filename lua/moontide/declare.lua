@@ -338,6 +338,7 @@ local KINDS = {
   saga = { build = build_consumer, names = "projection" },
   event_type = { build = require "moontide.declare_event_type", names = "event type" },
   aggregate = { build = require "moontide.declare_aggregate", names = "aggregate" },
+  publisher = { build = require "moontide.declare_publisher", names = "publisher" },
 }
 
 local function build(d, spec)
@@ -456,8 +457,30 @@ function declare.collect(file, ...)
   checked = #made
 end
 
---- finish() -> the consumers in order, the aggregates, and the event types
--- sorted by name; raises for one that was left out and for two of one name.
+local function by_name(a, b)
+  return a.name < b.name
+end
+
+-- Those that a declaration names, as its list `publishes` of { to, what } says.
+local function check_publishers(publishers)
+  local names, known = {}, {}
+  for _, p in ipairs(publishers) do
+    names[#names + 1], known[p.name] = p.name, true
+  end
+  for _, d in ipairs(ordered) do
+    for _, use in ipairs(d.publishes or {}) do
+      if not known[use.to] then
+        local near = native.nearest(use.to, names)
+        fail(d, '%s: no publisher is called "%s"%s', use.what, use.to, near and ('; did you mean "%s"?'):format(near)
+          or ('; add moontide.publisher "%s" { to = "..." } to what a file returns'):format(use.to))
+      end
+    end
+  end
+end
+
+--- finish() -> the consumers in order, the aggregates, the event types and the
+-- publishers, both sorted by name; raises for one that was left out, for two of
+-- one name, and for a publisher that is named and not declared.
 function declare.finish()
   local names = {}
   for _, d in ipairs(made) do
@@ -475,16 +498,16 @@ function declare.finish()
     end
     names[key] = d
   end
-  local consumers, aggregates, event_types = {}, {}, {}
-  local lists = { aggregate = aggregates, event_type = event_types }
+  local consumers, aggregates, event_types, publishers = {}, {}, {}, {}
+  local lists = { aggregate = aggregates, event_type = event_types, publisher = publishers }
   for _, d in ipairs(ordered) do
     local list = lists[d.kind] or consumers
     list[#list + 1] = d
   end
-  table.sort(event_types, function(a, b)
-    return a.name < b.name
-  end)
-  return consumers, aggregates, event_types
+  table.sort(event_types, by_name)
+  table.sort(publishers, by_name)
+  check_publishers(publishers)
+  return consumers, aggregates, event_types, publishers
 end
 
 return declare

@@ -27,10 +27,12 @@ local moontide = {
   reject = native.reject,
 }
 
-for _, kind in ipairs { "projection", "sql_projection", "listener", "saga", "event_type", "aggregate" } do
+for _, kind in ipairs {
+  "projection", "sql_projection", "listener", "saga", "event_type", "aggregate", "publisher",
+} do
   moontide[kind] = declare.kind(kind)
 end
-for _, kind in ipairs { "publisher", "route" } do
+for _, kind in ipairs { "route" } do
   moontide[kind] = declare.later(kind)
 end
 

@@ -180,6 +180,26 @@ function Host:emitted(event_type)
   return list
 end
 
+--- published([publisher]): the messages that are staged, in order: a list of {
+-- id, publisher, type, payload, ordering_key, tenant_id, execution_id,
+-- correlation_id, causation_id, metadata, status, occurred_at }; what is not
+-- there is nil.
+function Host:published(publisher)
+  local rows = self:query(([[
+    SELECT event_id AS id, outbox_route AS publisher, event_type AS type, payload, ordering_key, tenant_id,
+           execution_id, correlation_id, causation_id, metadata, status, occurred_at
+      FROM %sOUTBOX AS o ORDER BY o.id]]):format(self.prefix))
+  local list = {}
+  for _, row in ipairs(rows) do
+    if publisher == nil or row.publisher == publisher then
+      row.payload = moontide.json.decode(row.payload)
+      row.metadata = row.metadata and moontide.json.decode(row.metadata)
+      list[#list + 1] = row
+    end
+  end
+  return list
+end
+
 --- undelivered([consumer]): the messages that could not be applied: a list of
 -- { consumer, key, position, status, failures, reason }.
 function Host:undelivered(consumer)

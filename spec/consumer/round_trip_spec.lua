@@ -19,6 +19,12 @@ local QUEUED = [[
       %s
     end } }]]
 
+local PUBLISHES = [[
+  return { moontide.publisher "out" { to = "stdout:" },
+    moontide.listener "relay" { start = "beginning", on = { ["spec.Put"] = function(event, ctx)
+      ctx:publish("out", "out.Put", { i = event.payload.i }, %s)
+    end } } }]]
+
 local UPSERT = 'ctx:upsert("sums", { key = ctx.key }, { total = moontide.add(event.payload.i) })'
 
 local TABLE = 'CREATE TABLE IF NOT EXISTS sums ("key" TEXT NOT NULL PRIMARY KEY, total INTEGER NOT NULL);'
@@ -98,6 +104,18 @@ dialect.each(function(database)
     it("of a projection that queues its statements takes three round trips at most", function()
       start(QUEUED:format('ctx:execute("DELETE FROM sums WHERE total = ?", -event.payload.i) ' .. UPSERT))
       judge("^COMMIT", 0)
+    end)
+
+    it("of a listener that publishes takes three round trips at most", function()
+      start(PUBLISHES:format "nil")
+      judge("^COMMIT", 0)
+    end)
+
+    it("takes one more, whatever the number of messages that bring an id", function()
+      start(PUBLISHES:format "{ id = event.id }")
+      assert.is_true(judge("^SELECT o.event_id", 1) >= JUDGED)
+      for _, batch in ipairs(batches "^SELECT o.event_id") do assert.equal(1, batch.found, batch.text) end
+      for _, batch in ipairs(batches "^INSERT INTO OUTBOX") do assert.is_true(batch.found <= 1, batch.text) end
     end)
 
     it("takes one more for each query of its handlers", function()

@@ -1,7 +1,7 @@
 -- The module "moontide" as specs and editors meet it, outside of the host.
 local moontide = require "moontide"
 
-local LATER = { publisher = true, route = true }
+local LATER = { listener = true, route = true }
 local VALUES = { null = true, delete = true } -- nil in the annotations
 
 local function names(t, prefix, into)

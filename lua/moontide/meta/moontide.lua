@@ -117,6 +117,22 @@ function Ctx:read(projection, key) end
 ---@return table[]? events, string? reason, any details
 function Ctx:dispatch(aggregate, id, command, args, options) end
 
+--- The id makes a message repeatable: the same again with the same content is
+--- one message, with other content an error.
+---@class moontide.PublishOptions
+---@field id? string UUID
+---@field ordering_key? string messages of one key go out in order; the aggregate id of the event when left out
+---@field tenant_id? string UUID
+---@field execution_id? string UUID
+
+--- Listeners only: stages a message for a declared publisher, in the processing
+--- transaction.
+---@param publisher string
+---@param type string
+---@param payload? any
+---@param options? moontide.PublishOptions
+function Ctx:publish(publisher, type, payload, options) end
+
 ---@class moontide.Type
 ---@class moontide.Declaration
 ---@class moontide.Add
@@ -245,6 +261,14 @@ function Saga:complete() end
 ---@param name string
 ---@return fun(spec: moontide.SagaSpec): moontide.Declaration
 function moontide.saga(name) end
+
+---@class moontide.PublisherSpec
+---@field to string | fun(message: table) "kafka:TOPIC", "amqp:KEY", "nats:SUBJECT", "redis:STREAM", a URL, "stdout:"
+
+--- Where messages go: the name is what ctx:publish takes.
+---@param name string
+---@return fun(spec: moontide.PublisherSpec): moontide.Declaration
+function moontide.publisher(name) end
 
 --- Done in this order; `default` fills what is missing.
 ---@class moontide.UpcastTable

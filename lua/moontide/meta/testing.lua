@@ -151,6 +151,11 @@ function Host:emit(event_type, payload, options) end
 ---@return { position: integer, id: string, type: string, key?: string, payload: any, metadata?: table }[]
 function Host:emitted(event_type) end
 
+--- The messages that are staged for publishers.
+---@param publisher? string
+---@return moontide.testing.Published[]
+function Host:published(publisher) end
+
 --- Applies what is there; raises when a handler failed, unless it was asked for.
 ---@param options? { failures?: boolean }
 ---@return integer applied
@@ -245,6 +250,20 @@ function Host:command(aggregate, id, command, args, options) end
 
 function Host:close() end
 
+---@class moontide.testing.Published
+---@field id string that receivers know it by
+---@field publisher string
+---@field type string
+---@field payload any
+---@field ordering_key? string
+---@field tenant_id? string
+---@field execution_id? string
+---@field correlation_id? string
+---@field causation_id? string
+---@field metadata? table
+---@field status "pending" | "processing" | "published" | "parked"
+---@field occurred_at string
+
 ---@class luassert
 local luassert = {} -- luacheck: ignore 241
 
@@ -259,6 +278,13 @@ function luassert.rejected(outcome, reason, details) end
 ---@param type string
 ---@param payload? any of a host: { key, payload, count }
 function luassert.emitted(outcome, type, payload) end
+
+--- A message that is staged for a publisher; `key` is its ordering key.
+---@param host moontide.testing.Host
+---@param publisher string
+---@param type? string
+---@param expected? { key?: string, payload?: any, count?: integer }
+function luassert.published(host, publisher, type, expected) end
 
 --- An event of the stream that a listener's command has made.
 ---@param host moontide.testing.Host

@@ -3,6 +3,7 @@
 --
 -- hlc orders what is claimed by cause and effect over several writers. Rows of
 -- writers that have no such clock leave it empty and go by created_at.
+-- metadata, a JSON object, is what a message carries beside its columns.
 CREATE TABLE IF NOT EXISTS ${outbox_table} (
     id               CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
     outbox_route     VARCHAR(255) NOT NULL,
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS ${outbox_table} (
     claim_expires_at DATETIME(6),
     hlc              BIGINT,
     traceparent      VARCHAR(255),
+    metadata         LONGTEXT,
     CONSTRAINT uq_${outbox_table} UNIQUE (event_id, outbox_route),
     INDEX idx_${outbox_table}_claim (outbox_route, status, hlc, created_at, id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4

@@ -1,10 +1,16 @@
 -- Lets messages that were published go out again, under the same event id.
 -- What still waits, is in hand or is parked stays as it is.
--- ?1 route  ?2 event ids  ?3 now
-UPDATE ${outbox_table}
-   SET status = 'pending', attempts = 0, available_at = ?3,
-       published_at = NULL, processing_at = NULL, last_error = NULL
- WHERE outbox_route = ?1
-   AND status = 'published'
-   AND event_id IN (SELECT these.id FROM JSON_TABLE(?2, '$[*]' COLUMNS (
-           id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS these)
+-- ?1 routes  ?2 their event ids, one by one  ?3 now
+UPDATE ${outbox_table} AS o
+  JOIN JSON_TABLE(?2, '$[*]' COLUMNS (
+           place FOR ORDINALITY,
+           id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS these
+    ON these.id = o.event_id
+  JOIN JSON_TABLE(?1, '$[*]' COLUMNS (
+           place FOR ORDINALITY,
+           route VARCHAR(255) CHARACTER SET utf8mb4
+               COLLATE utf8mb4_nopad_bin PATH '$')) AS routes
+    ON routes.place = these.place AND routes.route = o.outbox_route
+   SET o.status = 'pending', o.attempts = 0, o.available_at = ?3,
+       o.published_at = NULL, o.processing_at = NULL, o.last_error = NULL
+ WHERE o.status = 'published'

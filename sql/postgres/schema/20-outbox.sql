@@ -3,6 +3,7 @@
 --
 -- hlc orders what is claimed by cause and effect over several writers. Rows of
 -- writers that have no such clock leave it empty and go by created_at.
+-- metadata, a JSON object, is what a message carries beside its columns.
 CREATE TABLE IF NOT EXISTS ${outbox_table} (
     id               UUID         NOT NULL PRIMARY KEY,
     outbox_route     VARCHAR(255) COLLATE "C" NOT NULL,
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS ${outbox_table} (
     claim_expires_at TIMESTAMPTZ,
     hlc              BIGINT,
     traceparent      VARCHAR(255) COLLATE "C",
+    metadata         JSON,
     CONSTRAINT uq_${outbox_table} UNIQUE (event_id, outbox_route)
 );
 

@@ -1,9 +1,10 @@
 -- Lets messages that were published go out again, under the same event id.
 -- What still waits, is in hand or is parked stays as it is.
--- ?1 route  ?2 event ids  ?3 now
-UPDATE ${outbox_table}
+-- ?1 routes  ?2 their event ids, one by one  ?3 now
+UPDATE ${outbox_table} AS o
    SET status = 'pending', attempts = 0, available_at = ?3::timestamptz,
        published_at = NULL, processing_at = NULL, last_error = NULL
- WHERE outbox_route = ?1::text
-   AND status = 'published'
-   AND event_id IN (SELECT id::uuid FROM unnest(?2::text[]) AS these (id))
+  FROM unnest(?1::text[], ?2::text[]) AS these (route, id)
+ WHERE o.event_id = these.id::uuid
+   AND o.outbox_route = these.route
+   AND o.status = 'published'

@@ -3,6 +3,7 @@
 --
 -- hlc orders what is claimed by cause and effect over several writers. Rows of
 -- writers that have no such clock leave it empty and go by created_at.
+-- metadata, a JSON object, is what a message carries beside its columns.
 CREATE TABLE IF NOT EXISTS ${outbox_table} (
     id               TEXT    NOT NULL PRIMARY KEY,
     outbox_route     TEXT    NOT NULL CHECK (length(outbox_route) <= 255),
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS ${outbox_table} (
     claim_expires_at TEXT,
     hlc              INTEGER,
     traceparent      TEXT    CHECK (length(traceparent) <= 255),
+    metadata         TEXT,
     CONSTRAINT uq_${outbox_table} UNIQUE (event_id, outbox_route)
 ) STRICT;
 

@@ -1,0 +1,224 @@
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "outbox/outbox_list.h"
+
+#include "base/json.h"
+#include "run/application.h"
+
+#include <inttypes.h>
+
+#define LIMIT_DEFAULT 100
+
+/* --- JSON ---------------------------------------------------------------- */
+
+static void write_text(struct buffer *out, bool *first, const char *name,
+                       const char *value)
+{
+    json_write_key(out, first, name);
+    if (value != NULL)
+        json_write_string(out, text_of(value));
+    else
+        buffer_append_string(out, "null");
+}
+
+static void write_json(struct buffer *out, bool *first, const char *name,
+                       const char *json)
+{
+    json_write_key(out, first, name);
+    buffer_append_string(out, json != NULL ? json : "null");
+}
+
+static void write_time(struct buffer *out, bool *first, const char *name,
+                       int64_t time)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(time, text);
+    write_text(out, first, name, time != 0 ? text : NULL);
+}
+
+static void write_row(struct buffer *out, const struct outbox_row *row)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_text(out, &first, "id", row->id);
+    write_text(out, &first, "publisher", row->route);
+    write_text(out, &first, "event_id", row->event_id);
+    write_text(out, &first, "type", row->type);
+    write_text(out, &first, "status", row->status);
+    write_text(out, &first, "ordering_key", row->ordering_key);
+    write_text(out, &first, "tenant_id", row->tenant_id);
+    write_text(out, &first, "execution_id", row->execution_id);
+    write_text(out, &first, "correlation_id", row->correlation_id);
+    write_text(out, &first, "causation_id", row->causation_id);
+    write_json(out, &first, "metadata", row->metadata);
+    if (row->payload != NULL)
+        write_json(out, &first, "payload", row->payload);
+    json_write_key(out, &first, "attempts");
+    buffer_printf(out, "%" PRId64, row->attempts);
+    write_text(out, &first, "last_error", row->last_error);
+    write_time(out, &first, "occurred_at", row->occurred_at);
+    write_time(out, &first, "created_at", row->created_at);
+    write_time(out, &first, "available_at", row->available_at);
+    write_time(out, &first, "published_at", row->published_at);
+    buffer_append_char(out, '}');
+}
+
+static void print_json(struct cli *cli, const struct outbox_rows *rows)
+{
+    struct buffer out = BUFFER_EMPTY;
+
+    buffer_append_string(&out, "{\"messages\":[");
+    for (size_t i = 0; i < rows->count; i++) {
+        buffer_append_string(&out, i > 0 ? "," : "");
+        write_row(&out, &rows->items[i]);
+    }
+    buffer_printf(&out, "],\"more\":%s}\n", rows->more ? "true" : "false");
+    fwrite(out.data, 1, out.len, cli->out);
+    buffer_free(&out);
+}
+
+/* --- text ---------------------------------------------------------------- */
+
+static void print_table(struct cli *cli, const struct outbox_rows *rows,
+                        int64_t now)
+{
+    static const char *const headings[] = {
+        "publisher", "type", "key", "status", ">age", "event id", NULL};
+    struct output_table table;
+
+    if (rows->count == 0) {
+        if (!cli->quiet)
+            fputs("nothing is staged\n", cli->err);
+        return;
+    }
+    output_table_begin(&table, headings, cli->color_out);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct outbox_row *row = &rows->items[i];
+        struct buffer age = BUFFER_EMPTY;
+
+        output_duration(&age, now - row->created_at);
+        output_cell_string(&table, row->route);
+        output_cell_string(&table, row->type);
+        output_cell_string(&table,
+                           row->ordering_key != NULL ? row->ordering_key : "");
+        output_cell_string(&table, row->status);
+        output_cell(&table, buffer_text(&age));
+        output_cell_string(&table, row->event_id);
+        buffer_free(&age);
+    }
+    output_table_end(&table, cli->out);
+    if (rows->more && !cli->quiet)
+        fprintf(cli->err, "the first %zu; --limit shows more\n", rows->count);
+}
+
+static void print_field(struct cli *cli, const char *name, const char *value)
+{
+    struct buffer safe = BUFFER_EMPTY;
+
+    if (value == NULL)
+        return;
+    output_safe(&safe, text_of(value));
+    fprintf(cli->out, "%-15s %s\n", name, buffer_text(&safe).data);
+    buffer_free(&safe);
+}
+
+static void print_time(struct cli *cli, const char *name, int64_t time)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    if (time == 0)
+        return;
+    clock_format(time, text);
+    print_field(cli, name, text);
+}
+
+static void print_whole(struct cli *cli, const struct outbox_row *row)
+{
+    print_field(cli, "publisher", row->route);
+    print_field(cli, "type", row->type);
+    print_field(cli, "event id", row->event_id);
+    print_field(cli, "status", row->status);
+    print_field(cli, "ordering key", row->ordering_key);
+    print_field(cli, "tenant id", row->tenant_id);
+    print_field(cli, "execution id", row->execution_id);
+    print_field(cli, "correlation id", row->correlation_id);
+    print_field(cli, "causation id", row->causation_id);
+    print_field(cli, "metadata", row->metadata);
+    print_time(cli, "occurred at", row->occurred_at);
+    print_time(cli, "staged at", row->created_at);
+    print_time(cli, "published at", row->published_at);
+    print_field(cli, "last error", row->last_error);
+    print_field(cli, "payload", row->payload);
+}
+
+/* --- the verb ------------------------------------------------------------ */
+
+static enum status take_request(const struct cli *cli, bool *whole,
+                                struct outbox_filter *filter, char *id,
+                                int64_t *limit, struct diag *diag)
+{
+    struct uuid uuid;
+
+    *whole = cli->nargs > 0 && strcmp(cli->args[0], "show") == 0;
+    *filter = (struct outbox_filter){
+        .route = cli_value(cli, "publisher"),
+        .status = cli_value(cli, "status"),
+        .type = cli_value(cli, "type"),
+    };
+    if (*whole && cli->nargs < 2)
+        return diag_set(diag, STATUS_USAGE,
+                        "outbox show takes the id of a message; moontide "
+                        "outbox lists them");
+    if (cli->nargs > 1) {
+        if (!uuid_parse(text_of(cli->args[1]), &uuid))
+            return diag_set(diag, STATUS_USAGE, "'%.100s' is not a UUID",
+                            cli->args[1]);
+        uuid_format(&uuid, id);
+        filter->id = id;
+    }
+    return cli_integer(cli, "limit", LIMIT_DEFAULT, 1, INT32_MAX, limit, diag);
+}
+
+static void print(struct cli *cli, const struct application *app,
+                  const struct outbox_rows *rows, bool whole)
+{
+    if (cli->json)
+        print_json(cli, rows);
+    else if (!whole)
+        print_table(cli, rows, clock_now(&app->clock));
+    for (size_t i = 0; whole && !cli->json && i < rows->count; i++) {
+        fputs(i > 0 ? "\n" : "", cli->out);
+        print_whole(cli, &rows->items[i]);
+    }
+}
+
+enum status cli_outbox(struct cli *cli, struct diag *diag)
+{
+    struct application app;
+    struct arena arena = ARENA_EMPTY;
+    struct outbox_filter filter;
+    struct outbox_rows rows;
+    char id[UUID_TEXT_LEN + 1];
+    int64_t limit;
+    bool whole;
+    enum status status = take_request(cli, &whole, &filter, id, &limit, diag);
+
+    if (status == STATUS_OK)
+        status = cli_open(cli, APPLICATION_READ_ONLY, &app, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = outbox_list(app.db, app.catalog, &filter, (size_t)limit, whole,
+                         &arena, &rows, diag);
+    if (status == STATUS_OK && whole && rows.count == 0)
+        status = diag_set(diag, STATUS_FAILED,
+                          "the outbox has no message %s; moontide outbox lists "
+                          "them",
+                          id);
+    if (status == STATUS_OK)
+        print(cli, &app, &rows, whole);
+    arena_free(&arena);
+    application_close(&app);
+    return status;
+}
