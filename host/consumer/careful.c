@@ -79,6 +79,28 @@ static void keep(struct consumer *c, int64_t position, int partition,
     buffer_append_text(&own->key, key);
 }
 
+/* A message whose keys are to be told first counts for one partition: the page
+ * that meets it again records it for the others. */
+static struct text counted_key(const struct consumer *c,
+                               const struct message *m)
+{
+    return c->own_key ? TEXT_NONE : m->key;
+}
+
+static int counted_partition(const struct consumer *c, const struct poll *poll,
+                             const struct message *m)
+{
+    return c->own_key ? (int)poll->partitions[0] : m->partition;
+}
+
+static void keep_message(struct consumer *c, const struct poll *poll,
+                         const struct message *m)
+{
+    keep(c, m->position, counted_partition(c, poll, m), counted_key(c, m),
+         c->own_key, 1);
+    c->retries.any = true;
+}
+
 void careful_passed(struct consumer *c, const struct poll *poll,
                     int64_t through)
 {
@@ -91,12 +113,8 @@ void careful_passed(struct consumer *c, const struct poll *poll,
         if (*end <= through)
             *end = CHECKPOINT_NONE;
     }
-    if (c->counted.rides) {
-        const struct message *m = c->counted.next;
-
-        keep(c, m->position, m->partition, m->key, false, 1);
-        c->retries.any = true;
-    }
+    if (c->counted.rides)
+        keep_message(c, poll, c->counted.next);
 }
 
 static void set_reason(struct failure *failure)
@@ -154,15 +172,14 @@ static enum status find_end(struct consumer *c, const struct poll *poll,
     return STATUS_OK;
 }
 
-/* The first message of what was read, and perhaps the one behind it. Of one
- * whose keys are not known nobody can say whether it is tried. */
+/* The first message of what was read, and perhaps the one behind it. */
 static void take_one(struct consumer *c, const struct poll *poll)
 {
     const struct message *m = c->page.messages;
 
     c->counted.next = NULL;
     c->counted.rides = false;
-    if (c->page.count > 1 && !c->own_key && m[1].key.data != NULL &&
+    if (c->page.count > 1 && (c->own_key || m[1].key.data != NULL) &&
         m[1].position <= poll->upto)
         c->counted.next = &m[1];
     c->page.count = 1;
@@ -199,12 +216,8 @@ static bool is_tried(const struct consumer *c, const struct message *m,
     return c->own_key || undelivered_keys_held(&c->held, m->key) == KEY_FREE;
 }
 
-/* A message whose keys are to be told first counts for one partition: the page
- * that meets it again records it for the others. */
 static enum status queue_count(struct consumer *c, const struct poll *poll,
-                               const struct message *m,
-                               struct undelivered_entry **queued,
-                               struct diag *diag)
+                               const struct message *m, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     int64_t now = clock_now(env->clock);
@@ -214,15 +227,14 @@ static enum status queue_count(struct consumer *c, const struct poll *poll,
     set_reason(&failure);
     *entry = (struct undelivered_entry){
         .message = m,
-        .key = c->own_key ? TEXT_NONE : m->key,
-        .partition = c->own_key ? (int)poll->partitions[0] : m->partition,
+        .key = counted_key(c, m),
+        .partition = counted_partition(c, poll, m),
         .status = UNDELIVERED_FAILED,
         .failure_count = 1,
         .failure = apply_keep_failure(c, &failure),
         .next_retry_at = outcome_retry_at(&c->policy.retry, m, 1, now),
         .unresolved = c->own_key,
     };
-    *queued = entry;
     return undelivered_record(env->db, env->names, c->row.id, c->source, entry,
                               1, env->ids, now, &c->arena, diag);
 }
@@ -230,16 +242,13 @@ static enum status queue_count(struct consumer *c, const struct poll *poll,
 static enum status count_message(struct consumer *c, const struct poll *poll,
                                  const struct message *m, struct diag *diag)
 {
-    struct undelivered_entry *entry;
-    enum status status = queue_count(c, poll, m, &entry, diag);
+    enum status status = queue_count(c, poll, m, diag);
 
     if (status == STATUS_OK)
         status = db_commit(c->env->db, NULL, diag);
-    if (status != STATUS_OK)
-        return status;
-    keep(c, m->position, entry->partition, entry->key, c->own_key, 1);
-    c->retries.any = true;
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        keep_message(c, poll, m);
+    return status;
 }
 
 enum status careful_page(struct consumer *c, const struct poll *poll, bool *go,
@@ -301,6 +310,16 @@ int64_t careful_looks_to(const struct consumer *c)
     return next != NULL ? next->position : c->page.through;
 }
 
+/* Whether nothing holds the next one back. Of one whose keys are not known yet
+ * only a message that has failed before it can. */
+static bool is_free(const struct consumer *c, const struct message *next)
+{
+    if (c->own_key)
+        return c->nentries == 0;
+    return undelivered_keys_held(&c->held, next->key) == KEY_FREE &&
+           undelivered_keys_held(&c->newly, next->key) == KEY_FREE;
+}
+
 /* Somebody must be careful with the next one still, and what the one in hand
  * has led to must leave it to be tried. */
 static bool may_ride(const struct consumer *c, const struct poll *poll,
@@ -316,20 +335,17 @@ static bool may_ride(const struct consumer *c, const struct poll *poll,
         careful |= c->careful_through[poll->partitions[i]] > c->page.through;
     for (size_t i = 0; i < count; i++)
         careful = careful && rows[i].position != next->position;
-    return careful && undelivered_keys_held(&c->held, next->key) == KEY_FREE &&
-           undelivered_keys_held(&c->newly, next->key) == KEY_FREE;
+    return careful && is_free(c, next);
 }
 
 enum status careful_count_next(struct consumer *c, const struct poll *poll,
                                const struct undelivered_recorded *rows,
                                size_t count, struct diag *diag)
 {
-    struct undelivered_entry *entry;
-
     c->counted.rides = may_ride(c, poll, rows, count);
     if (!c->counted.rides)
         return STATUS_OK;
-    return queue_count(c, poll, c->counted.next, &entry, diag);
+    return queue_count(c, poll, c->counted.next, diag);
 }
 
 enum status careful_take_back(struct consumer *c,

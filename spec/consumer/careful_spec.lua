@@ -3,6 +3,8 @@
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
 local kit = require "spec.support.kit"
+local process = require "spec.support.process"
+local proxy = require "spec.support.proxy"
 
 local HEAD = [[local moontide = require "moontide"
 ]]
@@ -109,5 +111,91 @@ dialect.each(function(database)
       assert.equal("7|3", app.db:value "SELECT message_position, failure_count FROM CONSUMER_UNDELIVERED_MESSAGES")
       applied_all_but(1)
     end)
+  end)
+end)
+
+dialect.servers(function(database)
+  describe("partitions that were taken over from the dead", function()
+    local app, host, proxied
+
+    after_each(function() app:close() end)
+
+    local function events(count)
+      local list = {}
+      for i = 1, count do list[i] = { aggregate_id = "key-" .. i % 4, type = "spec.Put" } end
+      return list
+    end
+
+    local function applied(count)
+      process.wait_until(function() return app.db:value "SELECT count(*) FROM ledger" == tostring(count) end, 60,
+        function() return host:err() end)
+    end
+
+    -- A host that has taken over what a dead one held, 20 messages behind, and
+    -- has applied these.
+    local function take_over(key)
+      app = application.new { database = database, config = CONFIG:format(3), handlers = {
+        ["notes.lua"] = HEAD .. kit.LEDGER .. ([[
+          return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
+            ["spec.Put"] = function(event, ctx)
+              if os.getenv "SPEC_DIES" then os.exit(9) end
+              ledger("notes", event, ctx)
+            end } }]]):format(key or "") } }
+      app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
+      app:ok("run", "--until-idle")
+      app:append(events(20), "--batch", "100")
+      app:expect(9, "run", "--until-idle", { env = { SPEC_DIES = "1" } })
+      proxied = proxy.start(app, {})
+      host = app:start("run", "--database", proxied.url)
+      applied(20)
+    end
+
+    -- How many transactions have written into the ledger, and how many commits
+    -- there were for undelivered messages alone.
+    local function transactions()
+      local applying, counting = 0, 0
+      for _, one in ipairs(proxied:transactions()) do
+        local text = table.concat(one.statements, "\n")
+        if text:find("INSERT INTO ledger", 1, true) then
+          applying = applying + 1
+        elseif text:find("INSERT INTO CONSUMER_UNDELIVERED_MESSAGES", 1, true) then
+          counting = counting + 1
+        end
+      end
+      return applying, counting
+    end
+
+    local function told() return select(2, host:err():gsub("one message at a time", "")) end
+
+    local function stop()
+      host:signal "TERM"
+      local result = host:wait(30)
+      assert.equal(0, result.code, result.err)
+      assert.equal("0", app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES")
+    end
+
+    for _, case in ipairs {
+      { word = "are read one message at a time, which costs one commit each, and says so once" },
+      { word = "cost no more where a key function says whose messages they are",
+        key = "key = function(event) return event.key end," },
+    } do
+      it(case.word, function()
+        take_over(case.key)
+        local applying, counting = transactions()
+        assert.equal(20, applying)
+        -- the count of a step's first message needs a commit of its own
+        assert.is_true(counting <= 5, counting .. " transactions that only count")
+        assert.matches("took 12 partitions over from an instance that ended without a word: "
+          .. "one message at a time up to position 20,", host:err(), 1, true)
+        -- until the dead one's page is passed
+        app:append(events(40), "--batch", "100")
+        applied(60)
+        local after, counts = transactions()
+        assert.is_true(after - applying <= 12, ("%d transactions for 40 messages"):format(after - applying))
+        assert.equal(counting, counts)
+        assert.equal(1, told())
+        stop()
+      end)
+    end
   end)
 end)
