@@ -4,6 +4,19 @@
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
 local process = require "spec.support.process"
+local ffi = require "ffi"
+
+ffi.cdef "long syscall(long number, ...);"
+
+-- Whether two descriptors of two processes are one open file, inherited by one
+-- of them.
+local KCMP = ffi.arch == "arm64" and 272 or 312
+local function is_one_file(a, fd_a, b, fd_b)
+  local function long(n) return ffi.cast("long", n) end
+  local answer = tonumber(ffi.C.syscall(KCMP, long(a), long(b), long(0), long(fd_a), long(fd_b)))
+  assert(answer >= 0 or ffi.errno() == 9, "the system does not compare descriptors") -- 9: closed meanwhile
+  return answer == 0
+end
 
 -- Writes each event into a ledger, in the transaction that applies it.
 local HANDLER = [[
@@ -187,8 +200,9 @@ dialect.each(function(database)
         for fd, target in listed:gmatch "(%d+) ([^\n]+)\n" do files[tonumber(fd)] = target end
         return files
       end
-      local own = {}
+      local own, kept = {}, {}
       for fd, target in pairs(open_files(host.pid)) do
+        if fd > 2 and not target:find "memfd:moontide" then kept[#kept + 1] = fd end
         if fd > 2 and target:find "^socket:" then own[target] = fd end
       end
       for _, worker in ipairs(host:workers()) do
@@ -199,6 +213,10 @@ dialect.each(function(database)
         for fd, target in pairs(files) do
           assert.is_true(fd <= 2 or own[target] == nil, ("descriptor %d of worker %d is the host's"):format(fd, worker))
           assert.is_nil(target:find("ledger.sql", 1, true), "it inherits what the host was started with")
+          for _, other in ipairs(kept) do -- the database's files, too
+            assert.is_false(is_one_file(host.pid, other, worker, fd), ("%d of the host is %d of worker %d, %s"):format(
+              other, fd, worker, target))
+          end
         end
         local environment = process.read_file(("/proc/%d/environ"):format(worker))
         assert.is_nil(environment:find("NOTIFY_SOCKET", 1, true))
