@@ -7,6 +7,7 @@
 #include "run/compactor.h"
 #include "run/declared_consumer.h"
 #include "run/mark_watch.h"
+#include "run/pace.h"
 #include "run/retainer.h"
 #include "run/script_duty.h"
 #include "run/wake.h"
@@ -59,7 +60,7 @@ struct duties {
     struct mark_watch watches[DUTIES_TOPICS];
     struct retainer retainer;
     struct compactor compactor;
-    int64_t mark_wait;  /* until the next look at the mark */
+    struct pace pace;   /* of the looks at the marks */
     int64_t mark_at;    /* monotonic: when that is */
     int64_t beat_at;    /* monotonic: when the next heartbeat is due */
     int64_t blocked_at; /* monotonic: nothing is tried before; 0: at once */
@@ -206,9 +207,7 @@ static enum status beat(struct duties *duties, struct diag *diag)
 
 static enum status look_at_marks(struct duties *duties, struct diag *diag)
 {
-    const struct settings *settings = duties->settings;
-    int64_t wait = duties->mark_wait * 2;
-    bool moved = false;
+    bool held = false;
     enum status status = STATUS_OK;
 
     for (size_t i = 0; i < DUTIES_TOPICS && status == STATUS_OK; i++) {
@@ -216,19 +215,15 @@ static enum status look_at_marks(struct duties *duties, struct diag *diag)
         int64_t before = watch->mark.mark;
 
         status = mark_watch_look(watch, &duties->app, diag);
+        held |= watch->mark.mark < watch->mark.end;
         if (watch->mark.mark == before)
             continue;
         tell_loop(duties, true, false); /* who waits for it, at once */
-        moved = true;
+        pace_begin(&duties->pace);
     }
-    if (status != STATUS_OK)
-        return status;
-    if (moved)
-        wait = settings->poll_min_us;
-    duties->mark_wait = wait < settings->poll_max_us ? wait
-                                                     : settings->poll_max_us;
-    duties->mark_at = clock_monotonic() + duties->mark_wait;
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        duties->mark_at = clock_monotonic() + pace_next(&duties->pace, held);
+    return status;
 }
 
 /* What cannot be done for a reason that does not pass must not keep the others
@@ -380,7 +375,7 @@ static void wait_until(struct duties *duties, int64_t until)
     if (duties->hearing == NULL)
         (void)poll(&asked, 1, left > 0 ? (int)(left / 1000) + 1 : 0);
     else if (wake_wait(duties->hearing, duties->asked, left)) {
-        duties->mark_wait = WAKE_AGAIN_US / 2;
+        pace_begin(&duties->pace);
         duties->mark_at = 0;
     }
     (void)!read(duties->asked, &times, sizeof(times));
@@ -391,16 +386,20 @@ static bool wait_for_work(struct duties *duties)
 {
     for (;;) {
         int64_t until = next_due(duties);
-        bool stop, due;
+        bool stop, due, over;
 
         pthread_mutex_lock(&duties->mutex);
         stop = duties->stop;
         due = (duties->dead.count > 0 || script_duty_waits(&duties->scripts)) &&
               duties->blocked_at == 0;
         pthread_mutex_unlock(&duties->mutex);
-        if (stop || due || clock_monotonic() >= until)
+        if (stop || due)
             return !stop;
+        /* also without a wait: what is told is taken */
+        over = clock_monotonic() >= until;
         wait_until(duties, until);
+        if (over)
+            return true;
     }
 }
 
@@ -464,7 +463,7 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
             .owner = duties->id,
             .lease_us = settings->lease_heartbeat_us,
         };
-    duties->mark_wait = settings->poll_min_us;
+    duties->pace = pace_make(settings->poll_min_us, settings->poll_max_us);
     pthread_mutex_init(&duties->mutex, NULL);
     script_duty_open(&duties->scripts);
     duties->asked = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -163,6 +163,8 @@ enum status host_open(struct application *app,
                      host->options.instance_id);
     host->lease.coordinator.beats = !host->options.supervised;
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
+    host->pace = pace_make(app->settings->poll_min_us,
+                           app->settings->poll_max_us);
     host_topics_init(host);
     host->workers = mem_alloc(host->nworkers * sizeof(*host->workers) + 1);
     for (size_t i = 0; i < host->nworkers; i++) {
@@ -550,23 +552,13 @@ enum status host_run_until_idle(struct host *host,
 static void look_now(struct host *host)
 {
     host->look_at = 0;
-    host->look_wait = host->app->settings->poll_min_us;
-}
-
-/* What was told may be there a moment later only. */
-static void look_as_told(struct host *host)
-{
-    look_now(host);
-    if (host->look_wait > WAKE_AGAIN_US)
-        host->look_wait = WAKE_AGAIN_US;
+    pace_begin(&host->pace);
 }
 
 static void look_later(struct host *host)
 {
-    int64_t most = host->app->settings->poll_max_us;
-
-    host->look_at = host->marked_at + host->look_wait;
-    host->look_wait = host->look_wait * 2 < most ? host->look_wait * 2 : most;
+    host->look_at = host->marked_at +
+                    pace_next(&host->pace, host_marks_are_behind(host));
 }
 
 static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
@@ -595,7 +587,7 @@ static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
         if (host->marked_at >= began)
             look_later(host);
         if (wait_idle(host, host->look_at - clock_monotonic(), stop))
-            look_as_told(host);
+            look_now(host);
     }
     host->look_at = 0;
     return host_save(host, diag);

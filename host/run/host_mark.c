@@ -34,6 +34,17 @@ struct host_topic *host_topic_of(struct host *host, const char *source)
     return NULL;
 }
 
+bool host_marks_are_behind(const struct host *host)
+{
+    for (size_t i = 0; i < HOST_TOPICS; i++) {
+        const struct high_water_mark *mark = &host->topics[i].watch.mark;
+
+        if (mark->mark < mark->end)
+            return true;
+    }
+    return false;
+}
+
 bool host_marks_are_left(const struct host *host)
 {
     for (size_t i = 0; i < HOST_TOPICS; i++) {

@@ -14,6 +14,7 @@
 #include "run/host.h"
 #include "run/host_lease.h"
 #include "run/mark_watch.h"
+#include "run/pace.h"
 #include "run/retainer.h"
 #include "run/wake.h"
 #include "topic/high_water_mark.h"
@@ -53,7 +54,7 @@ struct host {
     size_t nworkers;
     struct host_topic topics[HOST_TOPICS];
     int64_t look_at;   /* monotonic: the marks can wait until then */
-    int64_t look_wait; /* from that look to the one after it */
+    struct pace pace;  /* of the looks when there is nothing to do */
     int64_t marked_at; /* monotonic: when they were looked at last */
     bool worked;       /* the newest round applied something */
     struct retainer retainer;
@@ -97,6 +98,8 @@ struct host_topic *host_topic_of(struct host *host, const char *source);
 
 /** Moves the marks, unless that can wait, and tells who keeps them back. */
 enum status host_advance_marks(struct host *host, struct diag *diag) MUST_CHECK;
+/** Whether a mark lies behind its topic's end, as seen last. */
+bool host_marks_are_behind(const struct host *host);
 /** Whether another host is to move a mark that is behind its topic's end. */
 bool host_marks_are_left(const struct host *host);
 /** Tells it at once, where it was not told yet. */

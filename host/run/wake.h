@@ -17,9 +17,6 @@
 
 struct wake; /* run/wake.c */
 
-/** Who was told looks again after so long, then after twice that and so on. */
-#define WAKE_AGAIN_US (CLOCK_SECOND / 200)
-
 /** `channel` is notify_channel's (topic/notify.h), copied; settings and log are
  * borrowed. Where nothing tells, or `notify` is off, it waits for the time
  * only. */
@@ -31,7 +28,7 @@ void wake_close(struct wake *wake); /* NULL is allowed */
  * Waits for `us` microseconds at most, until the database tells of something,
  * `other_fd` (-1: none) can be read, or a signal comes. True when there is
  * something to look at in the database: the caller looks, and does so again
- * soon, for it may be there a moment later only.
+ * soon (run/pace.h), for it may be there a moment later only.
  */
 bool wake_wait(struct wake *wake, int other_fd, int64_t us);
 

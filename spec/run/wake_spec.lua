@@ -102,6 +102,32 @@ dialect.each(function(database)
         end)
       end
 
+      if database.name == "postgres" or database.name == "pooled" then
+        -- An open transaction of another program has drawn a position, and
+        -- does not tell when it ends.
+        local function silent()
+          return app.db:hold [[BEGIN; SELECT position FROM (SELECT global_position AS position
+            FROM moontide_append(NULL::event_store, 'spec.thing', 'S-' || pg_backend_pid(), 'any',
+              ARRAY['spec.Put'], ARRAY['{}']::json[])) AS a;]]
+        end
+
+        it("applies what others kept back when the last of them ends without a word, " .. name, function()
+          local host = start(mode .. ", " .. NEVER)
+          hears(host)
+          local first = silent()
+          append()
+          local second = silent()
+          append()
+          -- a part of what was told can be had now: the mark moves, not to the end
+          first.commit()
+          process.wait_until(function() return app.db:value(MARK) == "3" end, LONG, function() return host:err() end)
+          process.wait_until(function() return applied() == 3 end, LONG, function() return host:err() end)
+          second.release()
+          appended = appended + 1 -- the first one's
+          all_applied(host)
+        end)
+      end
+
       it("finds within a poll interval what nobody tells of, " .. name, function()
         local host = start(mode .. ", notify = false, " .. SOON)
         hears(host)
