@@ -9,6 +9,7 @@
 #include "run/mark_watch.h"
 #include "run/pace.h"
 #include "run/retainer.h"
+#include "run/saga_retainer.h"
 #include "run/script_duty.h"
 #include "run/wake.h"
 #include "topic/message.h"
@@ -59,6 +60,7 @@ struct duties {
     struct backoff backoff;
     struct mark_watch watches[DUTIES_TOPICS];
     struct retainer retainer;
+    struct saga_retainer sagas;
     struct compactor compactor;
     struct pace pace;   /* of the looks at the marks */
     int64_t mark_at;    /* monotonic: when that is */
@@ -317,6 +319,8 @@ static enum status work(struct duties *duties, struct diag *diag)
     if (status == STATUS_OK &&
         retainer_is_due(&duties->retainer, &duties->app, now, false))
         status = retainer_step(&duties->retainer, &duties->app, now, diag);
+    if (status == STATUS_OK && saga_retainer_is_due(&duties->sagas, now))
+        status = saga_retainer_step(&duties->sagas, &duties->app, now, diag);
     if (status == STATUS_OK &&
         now >= compactor_due(&duties->compactor, &duties->app, now))
         status = compactor_step(&duties->compactor, &duties->app, now, diag);
@@ -355,7 +359,7 @@ static int64_t next_due(struct duties *duties)
 
     if (duties->blocked_at != 0)
         return duties->blocked_at;
-    if (duties->retainer.more)
+    if (duties->retainer.more || duties->sagas.more)
         return 0;
     if (!duties->connected)
         return due;

@@ -385,7 +385,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
     if (status == STATUS_OK)
         status = host_compact(host, diag);
     host->worked = status == STATUS_OK && any;
-    progress->idle = status == STATUS_OK && !any && !host->retainer.more;
+    progress->idle = status == STATUS_OK && !any && !host_retains_more(host);
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);
         host->conflicts = 0;
@@ -534,11 +534,11 @@ enum status host_run_until_idle(struct host *host,
         pause_us(host, OTHERS_PAUSE_US);
     }
     /* what was read up to here need not be kept for it */
-    host->retainer.looked = false;
+    host->retainer.looked = host->saga_retainer.looked = false;
     do {
         if (status == STATUS_OK)
             status = host_retain(host, false, diag);
-    } while (status == STATUS_OK && host->retainer.more && !*stop);
+    } while (status == STATUS_OK && host_retains_more(host) && !*stop);
     if (status == STATUS_OK)
         status = host_compact_all(host, stop, diag);
     if (status != STATUS_OK || *stop)

@@ -16,6 +16,7 @@
 #include "run/mark_watch.h"
 #include "run/pace.h"
 #include "run/retainer.h"
+#include "run/saga_retainer.h"
 #include "run/wake.h"
 #include "topic/high_water_mark.h"
 #include "topic/message.h"
@@ -58,6 +59,7 @@ struct host {
     int64_t marked_at; /* monotonic: when they were looked at last */
     bool worked;       /* the newest round applied something */
     struct retainer retainer;
+    struct saga_retainer saga_retainer;
     struct compactor compactor;
     struct wake *wake;      /* while it runs and nobody else waits for it */
     struct backoff backoff; /* after conflicts and lost connections */
@@ -105,10 +107,12 @@ bool host_marks_are_left(const struct host *host);
 /** Tells it at once, where it was not told yet. */
 void host_tell_blocked_now(struct host *host);
 
-/** Deletes a batch of what the capture topic need not keep, when that is due;
- * unless a supervisor does that; retainer.more: there is more. */
+/** Deletes a batch of what the capture topic need not keep, and of completed
+ * sagas, when that is due; unless a supervisor does that. */
 enum status host_retain(struct host *host, bool busy,
                         struct diag *diag) MUST_CHECK;
+/** Whether there was more than that. */
+bool host_retains_more(const struct host *host);
 
 /** Compacts a batch of a read model's topic, when that is due; unless a
  * supervisor does that. */

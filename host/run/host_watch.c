@@ -159,16 +159,26 @@ enum status host_refresh_states(struct host *host, struct diag *diag)
 enum status host_retain(struct host *host, bool busy, struct diag *diag)
 {
     int64_t now = consumer_time(&host->env);
-    bool undone;
+    bool events, sagas, undone;
     enum status status;
 
-    if (host->options.supervised ||
-        !retainer_is_due(&host->retainer, host->app, now, busy))
+    if (host->options.supervised)
+        return STATUS_OK;
+    events = retainer_is_due(&host->retainer, host->app, now, busy);
+    sagas = saga_retainer_is_due(&host->saga_retainer, now);
+    if (!events && !sagas)
         return STATUS_OK;
     status = flight_settle(&host->flight, &undone, diag);
-    if (status != STATUS_OK)
-        return status;
-    return retainer_step(&host->retainer, host->app, now, diag);
+    if (status == STATUS_OK && events)
+        status = retainer_step(&host->retainer, host->app, now, diag);
+    if (status == STATUS_OK && sagas)
+        status = saga_retainer_step(&host->saga_retainer, host->app, now, diag);
+    return status;
+}
+
+bool host_retains_more(const struct host *host)
+{
+    return host->retainer.more || host->saga_retainer.more;
 }
 
 enum status host_compact(struct host *host, struct diag *diag)

@@ -151,6 +151,14 @@ const struct settings_key settings_keys[] = {
      .allowed = "a duration from \"1h\" to 3650 days",
      .doc = "how long a command that is repeated under its id gives the first "
             "outcome"},
+    {.name = "sagas.keep",
+     .kind = SETTINGS_DURATION,
+     TARGET(sagas_keep_us),
+     .fallback = "30d",
+     .min = 60 * CLOCK_SECOND,
+     .max = 3650 * DAY,
+     .allowed = "a duration from \"1m\" to 3650 days",
+     .doc = "how long a completed saga is kept"},
     {.name = "limits.time",
      .kind = SETTINGS_DURATION,
      TARGET(limit_time_us),
@@ -291,7 +299,6 @@ const struct settings_key settings_keys[] = {
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
     "limits.cascade",
-    "sagas.keep",
     "admin.listen",
     "admin.token",
 };

@@ -74,6 +74,7 @@ local TAKEN = {
   { "retry.max_delay", '"1h"', "1h" },
   { "retry.jitter", "0", 0 },
   { "on_error", '"dead_letter"', "dead_letter" },
+  { "sagas.keep", '"90d"', "90d" },
   { "capture.max_age", '"7d"', "7d" },
   { "capture.max_rows", "1000000", 1000000 },
   { "capture.force", "true", true },
@@ -82,7 +83,7 @@ local TAKEN = {
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "limits = { cascade = 3 }", 'sagas = { keep = "1d" }',
+local LATER = { "limits = { cascade = 3 }",
   'admin = { listen = "127.0.0.1:1" }' }
 
 -- "a.b", "v" -> a = { b = v }

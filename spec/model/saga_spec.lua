@@ -174,7 +174,8 @@ dialect.each(function(database)
     end)
 
     it("that fails with its first event does not come to be", function()
-      start(ORDER:gsub('"spec.Placed" },', '"spec.Paid" },'):format 'retry = { attempts = 1 }, on_error = "dead_letter",')
+      start((ORDER:gsub('"spec.Placed" },', '"spec.Paid" },')):format
+        'retry = { attempts = 1 }, on_error = "dead_letter",')
       rig:append_all { order("A", "spec.Paid", { fails = true }), order("B", "spec.Paid") }
       rig:run()
       assert.is_nil(sagas().A)
@@ -242,7 +243,8 @@ dialect.each(function(database)
           retry = { attempts = 1 }, on_error = "dead_letter",
           on = { ["spec.Placed"] = function(saga, event) saga.state = event.payload end } }]],
         { limits = { payload = "1MB" } })
-      local payload = { list = moontide.array(), object = {}, null = moontide.null, nested = { { 1, { 2 } }, { a = {} } },
+      local payload = { list = moontide.array(), object = {}, null = moontide.null,
+        nested = { { 1, { 2 } }, { a = {} } },
         big = 9007199254740993LL, text = "é\0\"" , half = 0.1, ["false"] = false }
       rig:append_all { order("A", "spec.Placed", payload), order("A", "spec.Placed", payload) }
       rig:run()
@@ -269,7 +271,8 @@ dialect.each(function(database)
       rig:run()
       local rows = rig:undelivered "order"
       assert.equal(4, #rows)
-      assert.matches("limit: handlers/spec.lua:5: the saga's state has %d+ bytes; limits.payload allows 4000", rows[1].reason)
+      assert.matches("limit: handlers/spec.lua:5: the saga's state has %d+ bytes; limits.payload allows 4000",
+        rows[1].reason)
       assert.matches("state: handlers/spec.lua:5: saga.state is nil; it must be a table", rows[2].reason, 1, true)
       assert.matches("state: handlers/spec.lua:5: state.value", rows[3].reason, 1, true)
       assert.matches("a saga's handler changes saga.state and returns nothing", rows[4].reason, 1, true)
@@ -374,9 +377,11 @@ dialect.each(function(database)
 
     it("takes the parts of a split event, each by its own handler", function()
       start([[return {
-        moontide.event_type "spec.Both" { revision = 2, into = { "spec.Placed", "spec.Paid" }, upcast = { [1] = function(payload)
+        moontide.event_type "spec.Both" { revision = 2, into = { "spec.Placed", "spec.Paid" },
+          upcast = { [1] = function(payload)
           return moontide.split {
-            moontide.event("spec.Placed", { order = payload.order }), moontide.event("spec.Paid", { order = payload.order }),
+            moontide.event("spec.Placed", { order = payload.order }),
+            moontide.event("spec.Paid", { order = payload.order }),
             moontide.event("spec.Paid", { order = payload.other, fails = payload.fails }) }
         end } },
         ]] .. ORDER:format('retry = { attempts = 1 }, on_error = "dead_letter",'):gsub("return", "", 1) .. "}")
@@ -433,6 +438,54 @@ dialect.each(function(database)
       rig:append("B", "spec.Placed", { order = "B" })
       rig:run()
       assert.same({ "B placed" }, emitted())
+    end)
+
+    it("is deleted some time after its end, with its deadlines and steps, and its id may begin anew", function()
+      local text = ORDER:format "deadlines = { late = function() end },"
+      start(text:gsub('table.insert%(saga.state.steps, "placed"%)', '%0 saga:deadline("late", "1d")'),
+        { sagas = { keep = "2d" } })
+      rig:append_all { order("A", "spec.Placed"), order("B", "spec.Placed"), order("A", "spec.Shipped") }
+      rig:run()
+      local first = sagas().A
+      assert.is_true(first.completed)
+      assert.same({ { saga_id = "B" } }, rig:query "SELECT saga_id FROM SAGA_DEADLINES")
+      -- what an operator, or a script of before, has left
+      rig:query([[INSERT INTO SAGA_STEPS (id, instance_id, saga_type, saga_id, step_no, step_name, state, command_id,
+        sent_at, updated_at) SELECT id, id, 'order', 'A', 1, 'x', 'DONE', id, completed_at, completed_at
+        FROM SAGA_INSTANCES WHERE completed_at IS NOT NULL]])
+      rig:query [[UPDATE SAGA_DEADLINES SET saga_id = 'A']]
+      rig.host:advance "1h"
+      rig:run()
+      assert.same(first.version, sagas().A.version)
+      rig.host:advance "47h"
+      rig:run()
+      local left = sagas()
+      assert.is_nil(left.A)
+      assert.is_false(left.B.completed)
+      assert.same({}, rig:query "SELECT id FROM SAGA_DEADLINES")
+      assert.same({}, rig:query "SELECT id FROM SAGA_STEPS")
+      rig:append("A", "spec.Placed", { order = "A" })
+      rig:run()
+      local second = sagas().A
+      assert.same({ "placed" }, second.state.steps)
+      assert.is_false(second.completed)
+      assert.are_not.equal(first.id, second.id)
+    end)
+
+    it("stays while a step of it awaits an answer", function()
+      start(ORDER:format "", { sagas = { keep = "1m" } })
+      rig:append_all { order("A", "spec.Placed"), order("A", "spec.Shipped") }
+      rig:run()
+      rig:query([[INSERT INTO SAGA_STEPS (id, instance_id, saga_type, saga_id, step_no, step_name, state, command_id,
+        sent_at, updated_at, deadline_at) SELECT id, id, 'order', 'A', 1, 'x', 'SENT', id, completed_at, completed_at,
+        completed_at FROM SAGA_INSTANCES]])
+      rig.host:advance "2d"
+      rig:run()
+      assert.is_true(sagas().A.completed)
+      rig:query "UPDATE SAGA_STEPS SET deadline_at = NULL"
+      rig.host:advance "2m"
+      rig:run()
+      assert.same({}, sagas())
     end)
 
     it("is paused, resumed and shown like any consumer, and never rebuilt", function()

@@ -226,7 +226,6 @@ static void a_key_of_a_later_version_is_refused(void **state)
 {
     static const char *const keys[] = {
         "limits = { cascade = 3 }",
-        "sagas = { keep = '30d' }",
         "admin = { listen = 'x' }",
     };
 

@@ -7,6 +7,7 @@ CREATE TABLE IF NOT EXISTS ${saga_instances_table} (
     state_json   LONGTEXT NOT NULL,
     version      BIGINT NOT NULL,
     completed_at DATETIME(6),
-    CONSTRAINT uq_${saga_instances_table} UNIQUE (saga_type, saga_id)
+    CONSTRAINT uq_${saga_instances_table} UNIQUE (saga_type, saga_id),
+    INDEX idx_${saga_instances_table}_completed_at (completed_at)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4
   COLLATE utf8mb4_nopad_bin;

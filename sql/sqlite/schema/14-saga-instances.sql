@@ -9,3 +9,8 @@ CREATE TABLE IF NOT EXISTS ${saga_instances_table} (
     completed_at TEXT,
     CONSTRAINT uq_${saga_instances_table} UNIQUE (saga_type, saga_id)
 ) STRICT;
+
+-- Those whose retention runs.
+CREATE INDEX IF NOT EXISTS idx_${saga_instances_table}_completed_at
+    ON ${saga_instances_table} (completed_at)
+ WHERE completed_at IS NOT NULL;

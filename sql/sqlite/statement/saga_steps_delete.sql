@@ -1,0 +1,4 @@
+-- Deletes the history of sagas that are deleted.
+-- ?1 ids of their rows
+DELETE FROM ${saga_steps_table}
+ WHERE instance_id IN (SELECT value FROM json_each(?1))
