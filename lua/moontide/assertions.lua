@@ -6,6 +6,9 @@
 --   assert.skipped(host, "orders", { position = 7 })
 --   assert.emitted(host, "mail.Wanted", { key = "A-1", payload = { iban = "X" }, count = 1 })
 --   assert.published(host, "mail", "mail.Send", { key = "A-1", payload = { iban = "X" } })
+--   assert.scheduled_in(saga, "payment", "30m")
+--   assert.saga_state(saga, { total = 10 })
+--   assert.ended(saga)
 --   assert.dispatched(host, "bank.account", "A-1", "account.Closed")
 --   assert.in_state(host, "orders", "HALTED", "APPLY_ERROR")
 --   assert.rejected(host:command("account", "A-1", "withdraw", { amount = 5 }), "insufficient funds")
@@ -206,6 +209,75 @@ function assertions.emitted(state, arguments)
     if event.type == event_type and (payload == nil or same(event.payload, payload)) then return true end
   end
   return false
+end
+
+-- Microseconds since 1970 of an RFC 3339 time as the kit gives it.
+local function microseconds(time)
+  local day, hours, minutes, seconds, fraction = time:match "^(%d+%-%d+%-%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$"
+  local days = require("moontide").date.days("1970-01-01", day)
+  return ((days * 24 + hours) * 60 + minutes) * 60000000 + seconds * 1000000
+    + tonumber((fraction .. "000000"):sub(1, 6))
+end
+
+local function saga_of(value, name)
+  if type(value) ~= "table" or type(value.deadlines) ~= "function" then
+    error(("%s takes what testing.saga gives first"):format(name), 0)
+  end
+  return value
+end
+
+local function deadlines_of(saga)
+  local lines = {}
+  for _, deadline in ipairs(saga:deadlines()) do
+    lines[#lines + 1] = ("  %s at %s"):format(deadline.name, deadline.due_at)
+  end
+  return #lines > 0 and "its deadlines:\n" .. table.concat(lines, "\n") or "it has no deadlines"
+end
+
+-- The database's clock, which sets deadlines, and the host's are two.
+local CLOCKS_APART = 1000000
+
+--- scheduled_in(saga, name[, duration[, { payload }]]): the deadline stands, due
+-- so long after what the saga has done last.
+function assertions.scheduled_in(state, arguments)
+  local saga, name, duration, filter = saga_of(arguments[1], "scheduled_in"), arguments[2], arguments[3], arguments[4]
+  local wanted = type(duration) == "number" and duration * 1000000
+    or duration ~= nil and require("moontide.core").duration(duration)
+  if duration ~= nil and not wanted then
+    error(('scheduled_in: "%s" is no duration; it is seconds or text like "30m"'):format(tostring(duration)), 0)
+  end
+  state.failure_message = ("the saga has no deadline '%s'%s%s; it did something last at %s, and %s"):format(
+    tostring(name), duration ~= nil and " in " .. tostring(duration) or "",
+    filter and filter.payload ~= nil and " with that payload" or "", saga.acted and saga.acted.to or "no time",
+    deadlines_of(saga))
+  for _, deadline in ipairs(saga:deadlines()) do
+    if deadline.name == name and (not filter or filter.payload == nil or same(deadline.payload, filter.payload)) then
+      if not wanted then return true end
+      local set = microseconds(deadline.due_at) - wanted
+      return saga.acted ~= nil and set >= microseconds(saga.acted.from) - CLOCKS_APART
+        and set <= microseconds(saga.acted.to) + CLOCKS_APART
+    end
+  end
+  return false
+end
+
+--- saga_state(saga, expected): what it remembers is exactly that.
+function assertions.saga_state(state, arguments)
+  local saga, found = saga_of(arguments[1], "saga_state"), arguments[1]:state()
+  local json = require("moontide").json
+  state.failure_message = ("the saga '%s' remembers %s, not %s"):format(tostring(saga.id),
+    found == nil and "nothing" or json.encode(found), json.encode(arguments[2]))
+  return found ~= nil and same(found, arguments[2])
+end
+
+--- ended(saga): it is completed.
+function assertions.ended(state, arguments)
+  local saga = saga_of(arguments[1], "ended")
+  local found = saga:state()
+  state.failure_message = found == nil and ("there is no saga '%s'"):format(tostring(saga.id))
+    or ("the saga '%s' goes on; it remembers %s, and %s"):format(tostring(saga.id),
+      require("moontide").json.encode(found), deadlines_of(saga))
+  return saga:ended()
 end
 
 --- Teaches luassert the words, where it is there.

@@ -518,6 +518,16 @@ testing.given = require "moontide.given" {
   end,
 }
 
+--- saga(declaration[, options]): one saga in a host of its own, driven step by
+-- step: start, reply, duplicate, late, advance, and what it did: published,
+-- emitted, state, deadlines, history, ended. Options: id, which is filled in
+-- where the start event has none; host, one that is open; all others are
+-- configuration keys.
+testing.saga = require "moontide.testing_saga" {
+  decode = moontide.json.decode, event_of = event_of, flatten = flatten, folders = folders, host = testing.host,
+  keys_of = keys_of,
+}
+
 require "moontide.assertions" () -- for assert.dead_lettered and its like
 
 return testing

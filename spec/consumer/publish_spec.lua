@@ -11,7 +11,8 @@ local MAILER = [[
       on = { ["spec.Put"] = function(event, ctx)
         for n = 1, event.payload.copies or 1 do
           ctx:publish(event.payload.to or "mail", event.payload.type or "mail.Send",
-            event.payload.long and ("x"):rep(event.payload.long) or event.payload.text or { at = event.position, n = n },
+            event.payload.long and ("x"):rep(event.payload.long) or event.payload.text
+              or { at = event.position, n = n },
             event.payload.options)
         end
         if event.payload.fails then error "refused" end

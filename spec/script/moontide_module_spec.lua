@@ -37,9 +37,10 @@ describe("the annotations for editors", function()
   end
 
   it("name exactly what the testing kit has", function()
-    assert.same(found("testing.lua", "^function (testing%.%w+)", "^(testing%.prove) =", "^(testing%.given) =",
-        "^function (Host:[%w_]+)"),
-      found("meta/testing.lua", "^function (testing%.%w+)", "^function (Host:[%w_]+)"))
+    assert.same(found("testing.lua", "^function (testing%.[%w_]+)", "^(testing%.[%w_]+) =", "^function (Host:[%w_]+)"),
+      found("meta/testing.lua", "^function (testing%.[%w_]+)", "^function (Host:[%w_]+)"))
+    assert.same(found("testing_saga.lua", "^function (Saga:[%w_]+)"),
+      found("meta/testing.lua", "^function (Saga:[%w_]+)"))
     assert.same(found("assertions.lua", '^about_messages%("([%w_]+)"', "^function assertions%.([%w_]+)"),
       found("meta/testing.lua", "^function luassert%.([%w_]+)"))
   end)

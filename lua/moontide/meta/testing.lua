@@ -250,6 +250,110 @@ function Host:command(aggregate, id, command, args, options) end
 
 function Host:close() end
 
+---@class moontide.testing.ReplyOptions
+---@field to? string type of the message that is answered; the newest one when left out
+---@field metadata? table
+---@field aggregate_type? string
+---@field aggregate_id? string
+---@field key? string
+---@field id? string
+---@field revision? integer
+---@field occurred_at? string
+
+---@class moontide.testing.Deadline
+---@field name string
+---@field due_at string RFC 3339
+---@field payload any
+---@field status string
+---@field attempts integer
+
+--- One saga in a host, driven step by step.
+---@class moontide.testing.Saga
+---@field host moontide.testing.Host
+---@field id string
+local Saga = {} -- luacheck: ignore 241
+
+--- Gives the event that begins the saga.
+---@param event table
+---@return moontide.testing.Saga
+function Saga:start(event) end
+
+--- An event for the saga, as the receiver of its newest message would answer.
+---@param type string
+---@param payload? any its id is filled in where moontide.by takes it from
+---@param options? moontide.testing.ReplyOptions
+---@return moontide.testing.Saga
+function Saga:reply(type, payload, options) end
+
+--- What was given last comes once more.
+---@return moontide.testing.Saga
+function Saga:duplicate() end
+
+--- A reply behind the deadline that was next.
+---@param type string
+---@param payload? any
+---@param options? moontide.testing.ReplyOptions
+---@return moontide.testing.Saga
+function Saga:late(type, payload, options) end
+
+---@param duration number | string seconds or "30m"
+---@return moontide.testing.Saga
+function Saga:advance(duration) end
+
+--- Up to its next deadline, or the next timeout of its steps.
+---@return moontide.testing.Saga
+function Saga:advance_to_deadline() end
+
+---@return moontide.testing.Saga
+function Saga:run() end
+
+--- As host:redeliver.
+---@return moontide.testing.Saga
+function Saga:redeliver() end
+
+--- As host:restart.
+---@return moontide.testing.Saga
+function Saga:restart() end
+
+--- The messages that it has staged.
+---@param publisher? string
+---@return moontide.testing.Published[]
+function Saga:published(publisher) end
+
+--- The events that it has captured.
+---@param event_type? string
+---@return { position: integer, id: string, type: string, key?: string, payload: any, metadata?: table }[]
+function Saga:emitted(event_type) end
+
+--- What it remembers; nil: there is no such saga.
+---@return table?
+function Saga:state() end
+
+---@return boolean
+function Saga:ended() end
+
+---@return moontide.testing.Deadline[]
+function Saga:deadlines() end
+
+--- The steps of an orchestrated saga, by step and round.
+---@return table[]
+function Saga:history() end
+
+--- When its next deadline or timeout is.
+---@return string?
+function Saga:next_due() end
+
+---@return string
+function Saga:now() end
+
+function Saga:close() end
+
+--- One saga in a host of its own.
+---@param declaration moontide.Declaration
+---@param options? { id?: string, host?: moontide.testing.Host, app?: string, database?: string, [string]: any }
+---@return moontide.testing.Saga
+function testing.saga(declaration, options) end
+
 ---@class moontide.testing.Published
 ---@field id string that receivers know it by
 ---@field publisher string
@@ -285,6 +389,22 @@ function luassert.emitted(outcome, type, payload) end
 ---@param type? string
 ---@param expected? { key?: string, payload?: any, count?: integer }
 function luassert.published(host, publisher, type, expected) end
+
+--- The saga's deadline stands, due so long after what it has done last.
+---@param saga moontide.testing.Saga
+---@param name string
+---@param duration? number | string
+---@param expected? { payload?: any }
+function luassert.scheduled_in(saga, name, duration, expected) end
+
+--- What the saga remembers is exactly that.
+---@param saga moontide.testing.Saga
+---@param state table
+function luassert.saga_state(saga, state) end
+
+--- The saga is completed.
+---@param saga moontide.testing.Saga
+function luassert.ended(saga) end
 
 --- An event of the stream that a listener's command has made.
 ---@param host moontide.testing.Host
