@@ -335,6 +335,70 @@ static void what_comes_later_is_an_error_of_its_line(void **state)
                  "version");
 }
 
+/* The same for a publisher "mail" with the given members. */
+static void expect_publisher_refused(const char *members, const char *wanted)
+{
+    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
+
+    buffer_printf(&text,
+                  "local moontide = require 'moontide'\n"
+                  "return moontide.publisher 'mail' { %s }\n",
+                  members);
+    buffer_append_string(&error, "");
+    if (*wanted != '\0')
+        buffer_printf(&error, "handlers/x.lua:2: publisher \"mail\": %s",
+                      wanted);
+    expect_error(text.data, error.data);
+    buffer_free(&text);
+    buffer_free(&error);
+}
+
+static void a_publisher_says_where_messages_go(void **state)
+{
+    static const char *const good[] = {
+        "to = 'kafka:payments'",
+        "to = 'amqp:carrier'",
+        "to = 'nats:orders.paid'",
+        "to = 'redis:orders'",
+        "to = 'http:https://mail.example/hook'",
+        "to = 'https://mail.example/hook?a=b'",
+        "to = 'stdout:'",
+        "to = function() end",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        expect_publisher_refused(good[i], "");
+    expect_publisher_refused("", "to is missing; it says where messages go, as "
+                                 "in to = \"kafka:payments\", or is a "
+                                 "function");
+    expect_publisher_refused("to = 7",
+                             "to is a number; it says where messages go, as in "
+                             "to = \"kafka:payments\", or is a function");
+    expect_publisher_refused("to = 'kafak:payments'",
+                             "to = \"kafak:payments\": \"kafak\" is no scheme "
+                             "that is known; did you mean \"kafka\", as in "
+                             "\"kafka:payments\"?");
+    expect_publisher_refused("to = 'kafka:'",
+                             "to = \"kafka:\" names no destination; it looks "
+                             "like \"kafka:payments\"");
+    expect_publisher_refused("to = 'http:mail.example'",
+                             "to = \"http:mail.example\": \"mail.example\" is "
+                             "no URL; it looks like "
+                             "\"http:https://mail.example/hook\"");
+    expect_publisher_refused("to = 'stdout:x'",
+                             "to = \"stdout:x\": stdout has no destination; "
+                             "say \"stdout:\"");
+    expect_publisher_refused("to = 'kafka:a', too = 1",
+                             "unknown key too; did you mean \"to\"?");
+    expect_error("local moontide = require 'moontide'\n"
+                 "return { moontide.publisher 'a' { to = 'stdout:' },\n"
+                 "  moontide.publisher 'a' { to = 'stdout:' } }\n",
+                 "handlers/x.lua:3: publisher \"a\": is declared at "
+                 "handlers/x.lua:2 already; every publisher has a name of its "
+                 "own");
+}
+
 /* The same for an event type "a.B" with the given members. */
 static void expect_type_refused(const char *members, const char *wanted)
 {
@@ -533,6 +597,7 @@ int main(void)
         cmocka_unit_test(a_name_that_is_not_there_is_an_error_of_its_line),
         cmocka_unit_test(a_file_must_return_its_declarations),
         cmocka_unit_test(what_comes_later_is_an_error_of_its_line),
+        cmocka_unit_test(a_publisher_says_where_messages_go),
         cmocka_unit_test(the_steps_of_an_event_type_have_no_gap),
         cmocka_unit_test(every_wrong_member_of_an_event_type_is_named),
         cmocka_unit_test(stored_types_are_those_that_lead_to_a_handler),
