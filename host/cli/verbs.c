@@ -143,6 +143,31 @@ static const struct cli_option rebuild_options[] = {
     {.name = NULL},
 };
 
+static const char *const deadlines_words[] = {"list",  "show",   "fire",
+                                              "retry", "delete", NULL};
+
+static const char *const deadline_statuses[] = {"PENDING", "FAILED",
+                                                "DEAD_LETTER", NULL};
+
+static const struct cli_option deadlines_options[] = {
+    {.name = "type", .argument = "SAGA", .doc = "only of this saga type"},
+    {.name = "saga", .argument = "ID", .doc = "only of the saga with this id"},
+    {.name = "name", .argument = "NAME", .doc = "only of this name"},
+    {.name = "status",
+     .argument = "S",
+     .doc = "only in this status",
+     .choices = deadline_statuses},
+    {.name = "due-before",
+     .argument = "TIME",
+     .doc = "only due before TIME: RFC 3339, \"now\", or a time from now on "
+            "(\"2h\")"},
+    {.name = "all", .doc = "all of them; fire, retry and delete want it said"},
+    {.name = "limit",
+     .argument = "N",
+     .doc = "list and show at most N (default 100)"},
+    {.name = NULL},
+};
+
 static const char *const dead_letters_words[] = {"list", "show", "retry",
                                                  "delete", NULL};
 
@@ -329,6 +354,19 @@ const struct cli_verb cli_verbs[] = {
      .max_args = 2,
      .words = outbox_words,
      .run = cli_outbox},
+    {.name = "deadlines",
+     .arguments = "[list|show|fire|retry|delete] [SAGA [ID [NAME]]]",
+     .doc = "deadlines that sagas have set",
+     .details = "SAGA is a saga type, or the id of one deadline's row; ID the "
+                "id of a saga. `fire` makes deadlines due now: the host that "
+                "holds the saga fires them, or the next one that starts. "
+                "`retry` gives those that failed, dead letters too, a fresh "
+                "budget, `delete` deletes them unfired; all three need a "
+                "filter or --all.",
+     .options = deadlines_options,
+     .max_args = 4,
+     .words = deadlines_words,
+     .run = cli_deadlines},
     {.name = "unsubscribe",
      .arguments = "CONSUMER",
      .doc = "remove a consumer's progress from the database",

@@ -1,0 +1,250 @@
+#include "consumer/operate_deadlines.h"
+
+#include "base/json.h"
+
+#include <inttypes.h>
+
+enum { FILTER_PARAMS = 6 };
+
+bool deadline_filter_narrows(const struct deadline_filter *f)
+{
+    return f->id != NULL || f->type != NULL || f->saga_id != NULL ||
+           f->name != NULL || f->status != NULL || f->due_before != 0;
+}
+
+static void bind(const struct deadline_filter *f,
+                 struct db_value params[FILTER_PARAMS + 1])
+{
+    params[0] = db_string(f->id);
+    params[1] = db_string(f->type);
+    params[2] = db_string(f->saga_id);
+    params[3] = db_string(f->name);
+    params[4] = db_string(f->status);
+    params[5] = f->due_before != 0 ? db_timestamp(f->due_before) : db_null();
+}
+
+static enum status count(const struct operate_env *env,
+                         const struct deadline_filter *filter, int64_t *count,
+                         struct diag *diag)
+{
+    struct db_value params[FILTER_PARAMS + 1];
+    bool found;
+
+    *count = 0;
+    bind(filter, params);
+    return db_query_int64(env->db,
+                          catalog_sql(env->catalog, SQL_DEADLINES_COUNT),
+                          params, FILTER_PARAMS, count, &found, diag);
+}
+
+/* --- list ----------------------------------------------------------------- */
+
+struct listing {
+    struct deadline_list *list;
+    struct arena *arena;
+};
+
+static struct text take(struct listing *l, struct db_rows *row, size_t column)
+{
+    return db_is_null(row, column)
+               ? TEXT_NONE
+               : arena_copy(l->arena, db_get_text(row, column));
+}
+
+/* Whatever somebody has written by hand is to be seen. */
+static enum status take_row(void *arg, struct db_rows *row, struct diag *diag)
+{
+    struct listing *l = arg;
+    struct deadline_list *list = l->list;
+    struct deadline_listed *item;
+    struct deadline *d;
+    struct text status;
+
+    list->items = arena_grow(l->arena, list->items, list->count, sizeof(*item));
+    item = &list->items[list->count++];
+    d = &item->deadline;
+    if (!uuid_parse(db_get_text(row, 0), &d->id) ||
+        !uuid_parse(db_get_text(row, 1), &d->instance))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "the id of a saga deadline is no UUID");
+    item->type = take(l, row, 2);
+    d->saga_id = take(l, row, 3);
+    d->name = take(l, row, 4);
+    d->partition = (int)db_get_int64(row, 5);
+    d->due_at = db_get_timestamp(row, 6);
+    status = db_get_text(row, 7);
+    if (!deadline_status_parse(status, &item->status))
+        return diag_set(diag, STATUS_PERMANENT,
+                        "a saga deadline has the unknown status '" TEXT_FORMAT
+                        "'",
+                        TEXT_ARGS(status));
+    d->attempts = (int)db_get_int64(row, 8);
+    d->next_at = db_is_null(row, 9) ? 0 : db_get_timestamp(row, 9);
+    d->reason = take(l, row, 10);
+    d->message.payload = take(l, row, 11);
+    d->message.metadata = take(l, row, 12);
+    return STATUS_OK;
+}
+
+enum status operate_deadlines_list(const struct operate_env *env,
+                                   const struct deadline_filter *filter,
+                                   size_t limit, struct arena *arena,
+                                   struct deadline_list *list,
+                                   struct diag *diag)
+{
+    struct db_value params[FILTER_PARAMS + 1];
+    struct listing listing = {list, arena};
+    enum status status;
+
+    *list = (struct deadline_list){.count = 0};
+    bind(filter, params);
+    params[FILTER_PARAMS] = db_integer((int64_t)limit);
+    status = db_begin_read(env->db, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = db_rows_each(env->db,
+                          catalog_sql(env->catalog, SQL_DEADLINES_LIST), params,
+                          FILTER_PARAMS + 1, take_row, &listing, diag);
+    if (status == STATUS_OK)
+        status = count(env, filter, &list->total, diag);
+    db_rollback(env->db);
+    return status;
+}
+
+/* --- change --------------------------------------------------------------- */
+
+static enum status change(const struct operate_env *env,
+                          const struct deadline_filter *filter,
+                          enum deadline_order order,
+                          struct deadline_changed *changed, struct diag *diag)
+{
+    static const enum sql_statement statements[] = {
+        [DEADLINE_FIRE] = SQL_DEADLINES_FIRE,
+        [DEADLINE_RETRY] = SQL_DEADLINES_RETRY,
+        [DEADLINE_DELETE] = SQL_DEADLINES_DELETE,
+    };
+    struct db_value params[FILTER_PARAMS + 1];
+    struct deadline_filter dead = *filter;
+    int64_t now;
+    enum status status = deadline_clock(env->db, env->clock, &now, diag);
+
+    bind(filter, params);
+    if (status != STATUS_OK)
+        return status;
+    params[FILTER_PARAMS] = db_timestamp(now);
+    status = db_execute(env->db, catalog_sql(env->catalog, statements[order]),
+                        params,
+                        FILTER_PARAMS + (order == DEADLINE_DELETE ? 0 : 1),
+                        &changed->changed, diag);
+    if (status != STATUS_OK || order != DEADLINE_FIRE)
+        return status;
+    if (dead.status == NULL)
+        dead.status = deadline_status_word(DEADLINE_DEAD_LETTER);
+    else if (strcmp(dead.status, deadline_status_word(DEADLINE_DEAD_LETTER)) !=
+             0)
+        return STATUS_OK;
+    return count(env, &dead, &changed->dead, diag);
+}
+
+enum status operate_deadlines_change(const struct operate_env *env,
+                                     const struct deadline_filter *filter,
+                                     enum deadline_order order,
+                                     struct deadline_changed *changed,
+                                     struct diag *diag)
+{
+    enum status status = db_begin(env->db, diag);
+
+    *changed = (struct deadline_changed){.changed = 0};
+    if (status != STATUS_OK)
+        return status;
+    status = change(env, filter, order, changed, diag);
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK)
+        db_rollback(env->db);
+    return status;
+}
+
+/* --- JSON ----------------------------------------------------------------- */
+
+static void write_text(struct buffer *out, bool *first, const char *key,
+                       struct text value)
+{
+    json_write_key(out, first, key);
+    if (value.data == NULL)
+        buffer_append_string(out, "null");
+    else
+        json_write_string(out, value);
+}
+
+static void write_time(struct buffer *out, bool *first, const char *key,
+                       int64_t at)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    if (at != 0)
+        clock_format(at, text);
+    write_text(out, first, key, at != 0 ? text_of(text) : TEXT_NONE);
+}
+
+static void write_id(struct buffer *out, bool *first, const char *key,
+                     const struct uuid *id)
+{
+    char text[UUID_TEXT_LEN + 1];
+
+    uuid_format(id, text);
+    write_text(out, first, key, text_of(text));
+}
+
+/* Kept as they were given, which need be no JSON when a hand wrote them. */
+static void write_json(struct buffer *out, bool *first, const char *key,
+                       struct text json)
+{
+    json_write_key(out, first, key);
+    if (json.data == NULL)
+        buffer_append_string(out, "null");
+    else if (json_check(json, NULL, NULL) == STATUS_OK)
+        buffer_append_text(out, json);
+    else
+        json_write_string(out, json);
+}
+
+static void write_item(struct buffer *out, const struct deadline_listed *item,
+                       bool whole)
+{
+    const struct deadline *d = &item->deadline;
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_id(out, &first, "id", &d->id);
+    write_text(out, &first, "saga_type", item->type);
+    write_text(out, &first, "saga_id", d->saga_id);
+    write_text(out, &first, "name", d->name);
+    write_time(out, &first, "due_at", d->due_at);
+    write_text(out, &first, "status",
+               text_of(deadline_status_word(item->status)));
+    json_write_key(out, &first, "attempts");
+    buffer_printf(out, "%d", d->attempts);
+    write_time(out, &first, "next_retry_at", d->next_at);
+    write_text(out, &first, "failure_reason", d->reason);
+    json_write_key(out, &first, "partition");
+    buffer_printf(out, "%d", d->partition);
+    if (whole) {
+        write_id(out, &first, "instance_id", &d->instance);
+        write_json(out, &first, "payload", d->message.payload);
+        write_json(out, &first, "metadata", d->message.metadata);
+    }
+    buffer_append_char(out, '}');
+}
+
+void operate_deadlines_json(struct buffer *out,
+                            const struct deadline_list *list, bool whole)
+{
+    buffer_append_string(out, "{\"deadlines\":[");
+    for (size_t i = 0; i < list->count; i++) {
+        if (i > 0)
+            buffer_append_string(out, ",\n");
+        write_item(out, &list->items[i], whole);
+    }
+    buffer_printf(out, "],\"total\":%" PRId64 "}", list->total);
+}

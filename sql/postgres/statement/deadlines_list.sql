@@ -1,0 +1,15 @@
+-- Deadlines for an operator, the next ones first.
+-- ?1 id  ?2 saga type  ?3 saga id  ?4 name  ?5 status  ?6 due before (each NULL: any)
+-- ?7 limit
+SELECT id::text, instance_id::text, saga_type, saga_id, name, partition_no, due_at,
+       status, attempts, next_retry_at, failure_reason, payload_json,
+       metadata_json
+  FROM ${saga_deadlines_table}
+ WHERE (?1::text IS NULL OR id = ?1::text::uuid)
+   AND (?2::text IS NULL OR saga_type = ?2::text)
+   AND (?3::text IS NULL OR saga_id = ?3::text)
+   AND (?4::text IS NULL OR name = ?4::text)
+   AND (?5::text IS NULL OR status = ?5::text)
+   AND (?6::timestamptz IS NULL OR due_at < ?6::timestamptz)
+ ORDER BY due_at, id
+ LIMIT ?7::bigint
