@@ -249,7 +249,7 @@ static void print_one(struct cli *cli, const struct deadline_listed *item,
     if (d->next_at != 0 && d->next_at != d->due_at)
         print_time(cli, "next retry", d->next_at, now);
     print_field(cli, "error", d->reason);
-    print_field(cli, "payload", d->message.payload);
+    print_field(cli, "payload", d->payload);
     print_field(cli, "metadata", d->message.metadata);
     buffer_clear(&line);
     buffer_printf(&line, "%d", d->partition);

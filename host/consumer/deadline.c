@@ -71,6 +71,7 @@ static enum status take_row(struct db_rows *rows, struct arena *arena,
     d->name = take_text(rows, 3, arena);
     d->partition = (int)db_get_int64(rows, 4);
     d->due_at = db_get_timestamp(rows, 5);
+    d->payload = take_text(rows, 7, arena);
     attempts = db_get_int64(rows, 6);
     /* whoever changes rows by hand may write any number */
     d->attempts = attempts < 0         ? 0
@@ -82,13 +83,11 @@ static enum status take_row(struct db_rows *rows, struct arena *arena,
         .partition = d->partition,
         .type = d->name,
         .revision = 1,
-        .payload = take_text(rows, 7, arena),
+        .payload = d->payload.data != NULL ? d->payload : TEXT_LITERAL("null"),
         .metadata = take_text(rows, 8, arena),
         .occurred_at = d->due_at,
         .sequence = MESSAGE_NO_SEQUENCE,
     };
-    if (d->message.payload.data == NULL)
-        d->message.payload = TEXT_LITERAL("null");
     d->reason = take_text(rows, 9, arena);
     d->next_at = db_get_timestamp(rows, 10);
     return STATUS_OK;

@@ -38,9 +38,10 @@ struct deadline {
     struct text name;
     int partition;
     int64_t due_at;
-    int64_t next_at;    /* due_at, or when it is tried again */
-    int attempts;       /* made so far, all of which failed */
-    struct text reason; /* of the last failure; NULL data: none */
+    int64_t next_at;     /* due_at, or when it is tried again */
+    int attempts;        /* made so far, all of which failed */
+    struct text payload; /* JSON; NULL data: set without one */
+    struct text reason;  /* of the last failure; NULL data: none */
     /** What handlers, limits and effects see: id is the deadline's and not a
      * message's, position 0, type the name, occurred_at when it is due, payload
      * ("null" without one) and metadata those it was set with. */

@@ -58,10 +58,17 @@ void fire_told(struct consumer *c, int64_t due_at)
         c->fire.next_at = due_at;
 }
 
+/* What this process has set is there: to look for it is no waste. */
 void fire_note(struct consumer *c)
 {
-    if (fire_can(c))
-        fire_told(c, c->applier.ops->earliest(c->applier.self));
+    int64_t due_at;
+
+    if (!fire_can(c))
+        return;
+    due_at = c->applier.ops->earliest(c->applier.self);
+    if (due_at < c->fire.next_at)
+        c->fire.not_before = 0;
+    fire_told(c, due_at);
 }
 
 int64_t fire_left(const struct consumer *c)

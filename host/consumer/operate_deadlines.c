@@ -81,7 +81,7 @@ static enum status take_row(void *arg, struct db_rows *row, struct diag *diag)
     d->attempts = (int)db_get_int64(row, 8);
     d->next_at = db_is_null(row, 9) ? 0 : db_get_timestamp(row, 9);
     d->reason = take(l, row, 10);
-    d->message.payload = take(l, row, 11);
+    d->payload = take(l, row, 11);
     d->message.metadata = take(l, row, 12);
     return STATUS_OK;
 }
@@ -231,7 +231,7 @@ static void write_item(struct buffer *out, const struct deadline_listed *item,
     buffer_printf(out, "%d", d->partition);
     if (whole) {
         write_id(out, &first, "instance_id", &d->instance);
-        write_json(out, &first, "payload", d->message.payload);
+        write_json(out, &first, "payload", d->payload);
         write_json(out, &first, "metadata", d->message.metadata);
     }
     buffer_append_char(out, '}');

@@ -24,7 +24,7 @@ bool deadline_filter_narrows(const struct deadline_filter *filter);
 
 /** One of them; slices live in the arena given. */
 struct deadline_listed {
-    struct deadline deadline; /* `message` has payload and metadata */
+    struct deadline deadline; /* `message` has the metadata only */
     struct text type;
     enum deadline_status status;
 };

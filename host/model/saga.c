@@ -127,7 +127,7 @@ static enum status work_deadline(void *arg, struct saga_batch *batch,
     };
     struct handler_saga saga = {
         .function = HANDLER_SAGA_DEADLINE,
-        .payload = unit->message->payload,
+        .payload = deadline->payload,
         .due_at = deadline->due_at,
     };
 
