@@ -4,6 +4,7 @@
 #include "run/application.h"
 #include "topic/event_page.h"
 #include "topic/high_water_mark.h"
+#include "topic/read_model_switch.h"
 
 #include "base/memory.h"
 
@@ -33,16 +34,18 @@ static enum status read_request(const struct cli *cli, struct request *request,
     request->topic = cli_value(cli, "topic");
     if (request->topic == NULL)
         request->topic = TOPIC_EVENT_STORE;
-    if (strcmp(request->topic, TOPIC_EVENT_CAPTURE) == 0 &&
+    if (strcmp(request->topic, TOPIC_EVENT_STORE) != 0 &&
+        strcmp(request->topic, TOPIC_EVENT_CAPTURE) != 0 &&
+        read_model_topic_projection(request->topic) == NULL)
+        return diag_set(diag, STATUS_USAGE,
+                        "there is no topic \"%s\" to read; known: %s, %s, "
+                        "and " TOPIC_READ_MODEL "PROJECTION",
+                        request->topic, TOPIC_EVENT_STORE, TOPIC_EVENT_CAPTURE);
+    if (strcmp(request->topic, TOPIC_EVENT_STORE) != 0 &&
         cli_given(cli, "aggregate"))
         return diag_set(diag, STATUS_USAGE,
                         "the topic %s has no aggregates; use --key",
-                        TOPIC_EVENT_CAPTURE);
-    if (strcmp(request->topic, TOPIC_EVENT_STORE) != 0 &&
-        strcmp(request->topic, TOPIC_EVENT_CAPTURE) != 0)
-        return diag_set(diag, STATUS_USAGE,
-                        "there is no topic \"%s\" to read; known: %s, %s",
-                        request->topic, TOPIC_EVENT_STORE, TOPIC_EVENT_CAPTURE);
+                        request->topic);
     if (key == NULL)
         key = cli_value(cli, "aggregate");
     else if (cli_given(cli, "aggregate"))
@@ -127,6 +130,28 @@ static enum status print_events(struct cli *cli, struct application *app,
     return status;
 }
 
+/* Nothing is in a topic of read models that was never switched on. */
+static enum status check_topic(struct application *app,
+                               const struct request *request, struct diag *diag)
+{
+    const char *projection = read_model_topic_projection(request->topic);
+    struct arena arena = ARENA_EMPTY;
+    struct read_model_switch state = {.on = true};
+    enum status status = STATUS_OK;
+
+    if (projection != NULL)
+        status = read_model_switch_read(app->db, app->catalog, projection,
+                                        &arena, &state, diag);
+    arena_free(&arena);
+    if (status != STATUS_OK || state.on)
+        return status;
+    return diag_set(diag, STATUS_USAGE,
+                    "the topic \"%s\" is not on: it is switched on by the "
+                    "first consumer with that source, or by topic = true of "
+                    "the projection, when a host runs it",
+                    request->topic);
+}
+
 enum status cli_events(struct cli *cli, struct diag *diag)
 {
     struct application app;
@@ -137,7 +162,9 @@ enum status cli_events(struct cli *cli, struct diag *diag)
         return status;
     status = cli_open(cli, APPLICATION_READ_ONLY, &app, diag);
     if (status == STATUS_OK) {
-        status = print_events(cli, &app, &request, diag);
+        status = check_topic(&app, &request, diag);
+        if (status == STATUS_OK)
+            status = print_events(cli, &app, &request, diag);
         application_close(&app);
     }
     mem_free(request.types);

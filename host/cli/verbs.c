@@ -286,7 +286,8 @@ const struct cli_verb cli_verbs[] = {
     {.name = "events",
      .arguments = "",
      .doc = "show the messages of a topic",
-     .details = "Topics: event-store, and event-capture for what was emitted.",
+     .details = "Topics: event-store, event-capture for what was emitted, and "
+                "read-model:NAME for the read models of a projection.",
      .options = events_options,
      .run = cli_events},
     {.name = "read",

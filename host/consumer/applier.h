@@ -50,6 +50,9 @@ struct applier_ops {
     enum status (*keys)(void *self, const struct message *message, int attempt,
                         applier_key_fn emit, void *arg,
                         struct failure *failure);
+    /** Before begin: whether what is made goes to the topic of the read models
+     * as well. NULL here: there are none. */
+    void (*topic)(void *self, bool on);
     /** Loads in bulk what the units need. Units are borrowed until end.
      * `replay_epoch` is 0, or the epoch of the rebuild whose replay this is
      * part of: what an older one made counts as absent. */

@@ -49,6 +49,7 @@ enum status apply_begin(struct consumer *c, bool *run,
     }
     c->row.state = lock->state;
     c->row.halt_reason = lock->halt_reason;
+    c->topic_on = lock->topic_on;
     if (lock->state != CONSUMER_RUNNING) {
         db_rollback(env->db);
         return STATUS_OK;
@@ -416,7 +417,7 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
 
     if (looked != NULL)
         status = checkpoint_still(env->db, env->catalog, c->row.id,
-                                  c->row.epoch, diag);
+                                  c->row.epoch, c->topic_on, diag);
     if (status == STATUS_OK)
         status = apply_record(c, false, diag);
     if (status == STATUS_OK)

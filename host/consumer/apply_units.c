@@ -290,10 +290,14 @@ static int64_t replay_epoch(const struct consumer *c)
 static enum status begin(struct consumer *c, const struct unit *units,
                          size_t count, struct diag *diag)
 {
-    enum status status = c->applier.ops->begin(
-        c->applier.self, c->env->db, units, count, replay_epoch(c), diag);
+    const struct applier_ops *ops = c->applier.ops;
     struct diag refused;
+    enum status status;
 
+    if (ops->topic != NULL)
+        ops->topic(c->applier.self, c->topic_on);
+    status = ops->begin(c->applier.self, c->env->db, units, count,
+                        replay_epoch(c), diag);
     if (status != STATUS_PERMANENT)
         return status;
     refused = *diag;

@@ -93,7 +93,7 @@ enum status checkpoint_lock(struct db *db, const struct catalog *catalog,
 }
 
 /* Columns behind those of row_take. */
-enum { COLUMN_INSTANCE = 9, COLUMN_GENERATION };
+enum { COLUMN_INSTANCE = 9, COLUMN_GENERATION, COLUMN_TOPIC };
 
 static bool is_held(struct db_rows *rows, const char *instance,
                     int64_t generation)
@@ -131,6 +131,7 @@ enum status checkpoint_take(struct db *db, const struct catalog *catalog,
             break;
         }
         status = row_take(rows, count == 0, partition, stored, lock, diag);
+        lock->topic_on = db_get_bool(rows, COLUMN_TOPIC);
         if (status != STATUS_OK || ++count == leases->count)
             break;
     }
@@ -142,14 +143,14 @@ enum status checkpoint_take(struct db *db, const struct catalog *catalog,
 
 enum status checkpoint_still(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, int64_t epoch,
-                             struct diag *diag)
+                             bool topic_on, struct diag *diag)
 {
-    const struct db_value params[] = {db_string(consumer_id),
-                                      db_integer(epoch)};
+    const struct db_value params[] = {db_string(consumer_id), db_integer(epoch),
+                                      db_boolean(topic_on)};
 
     if ((db_abilities(db) & DB_SEES_EARLIER) == 0)
         return STATUS_OK;
-    return db_queue(db, catalog_sql(catalog, SQL_CONSUMER_STILL), params, 2, 1,
+    return db_queue(db, catalog_sql(catalog, SQL_CONSUMER_STILL), params, 3, 1,
                     -1, diag);
 }
 

@@ -28,6 +28,8 @@ struct checkpoint_lock {
     bool incomplete;        /* went past history that was missing */
     bool undelivered;       /* the consumer has undelivered messages there */
     bool skipped;           /* ... or skipped ones */
+    bool topic_on;          /* told by checkpoint_take: of a projection, whether
+                               what it makes is appended to its topic */
 };
 
 void checkpoints_init(struct checkpoints *checkpoints, int partitions);
@@ -57,12 +59,12 @@ enum status checkpoint_take(struct db *db, const struct catalog *catalog,
                             struct checkpoint_lock *lock, int *lost,
                             struct diag *diag) MUST_CHECK;
 
-/** Queues the question whether the consumer still runs in the epoch, where
- * checkpoint_take cannot tell for sure; when it does not, the commit is a
- * CONFLICT. Before the batch itself changes the state. */
+/** Queues the question whether the consumer still runs in the epoch, with its
+ * topic on or off, where checkpoint_take cannot tell for sure; when it does
+ * not, the commit is a CONFLICT. Before the batch itself changes the state. */
 enum status checkpoint_still(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, int64_t epoch,
-                             struct diag *diag) MUST_CHECK;
+                             bool topic_on, struct diag *diag) MUST_CHECK;
 
 /** The same as checkpoint_lock without the lock, in a transaction that may
  * only read. */

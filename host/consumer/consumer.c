@@ -350,7 +350,8 @@ void consumer_adapt(struct consumer *c, size_t count, int64_t took_us)
 
 bool consumer_is_behind(const struct consumer *c, int64_t mark)
 {
-    for (int p = 0; is_running(c) && p < c->reached.partitions; p++)
+    /* positions start at 1: there is nothing to read in an empty topic */
+    for (int p = 0; mark > 0 && is_running(c) && p < c->reached.partitions; p++)
         if (leases_hold(&c->leases, p) && c->reached.position[p] < mark &&
             !c->held.blocked[p])
             return true;
@@ -635,7 +636,7 @@ enum status consumer_save(struct consumer *c, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = checkpoint_still(env->db, env->catalog, c->row.id,
-                                  c->row.epoch, diag);
+                                  c->row.epoch, c->topic_on, diag);
     if (status == STATUS_OK)
         status = db_commit(env->db, NULL, diag);
     if (status != STATUS_OK) {

@@ -107,6 +107,7 @@ struct consumer {
     bool unchecked;    /* it may have been let run by another declaration */
 
     struct consumer_row row;
+    bool topic_on; /* when it last looked: its read models go to their topic */
     /* The partitions that this process applies, filled by the coordinator.
      * Of the others nothing below says more than when it was read. */
     struct leases leases;

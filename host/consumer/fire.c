@@ -269,7 +269,7 @@ static enum status settle(struct consumer *c, struct batch *batch,
     status = deadline_fail(env->db, env->names, failed, count, &c->arena, diag);
     if (status == STATUS_OK)
         status = checkpoint_still(env->db, env->catalog, c->row.id,
-                                  c->row.epoch, diag);
+                                  c->row.epoch, c->topic_on, diag);
     return status;
 }
 

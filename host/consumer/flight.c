@@ -46,7 +46,8 @@ enum status flight_pass(struct consumer *c, int64_t through, struct diag *diag)
         db_integer(stored_at(c)),
         db_integer(through),
         db_integer(c->row.epoch),
-        db_boolean(c->retries.any)};
+        db_boolean(c->retries.any),
+        db_boolean(c->topic_on)};
     /* what a statement compares is as it was when the statement began, so the
      * waiting for a lock must be over by then */
     enum status status = db_queue(
@@ -56,7 +57,7 @@ enum status flight_pass(struct consumer *c, int64_t through, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     return db_queue(env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_PASS),
-                    params, 9, (int64_t)leases->count, -1, diag);
+                    params, 10, (int64_t)leases->count, -1, diag);
 }
 
 static void move_to(struct consumer *c, int64_t stored, int64_t reached)

@@ -6,11 +6,11 @@
  * Its transaction did not look before it wrote: one statement in it moves the
  * checkpoints if they stand where memory has them, the leases are held, the
  * consumer runs, messages are undelivered or not as memory has it, none of
- * these is the page's own, and none is skipped, and fails otherwise. Memory is
- * ahead of the database until the answer, and goes back when that is a failure;
- * then the page is read again and applied as consumer/apply.h says. Messages
- * that wait behind what is undelivered go along; a failure of one that is to be
- * told does not.
+ * these is the page's own, none is skipped, and its topic is on or off as
+ * memory has that, and fails otherwise. Memory is ahead of the database until
+ * the answer, and goes back when that is a failure; then the page is read again
+ * and applied as consumer/apply.h says. Messages that wait behind what is
+ * undelivered go along; a failure of one that is to be told does not.
  */
 #ifndef HOST_CONSUMER_FLIGHT_H
 #define HOST_CONSUMER_FLIGHT_H

@@ -68,6 +68,8 @@ void message_copy_write(const struct message *m, struct buffer *out)
     write_text(out, &first, "aggregate_type", m->aggregate_type);
     write_text(out, &first, "aggregate_id", m->aggregate_id);
     write_integer(out, &first, "sequence", m->sequence);
+    if (m->cascade_depth > 0)
+        write_integer(out, &first, "cascade_depth", m->cascade_depth);
     buffer_append_char(out, '}');
 }
 
@@ -163,6 +165,8 @@ static bool take_field(struct text key, struct json_value value,
         m->partition = (int)number;
     else if (text_equal(key, TEXT_LITERAL("revision")))
         m->revision = (int)number;
+    else if (text_equal(key, TEXT_LITERAL("cascade_depth")))
+        m->cascade_depth = (int)number;
     else
         return false;
     return true;

@@ -248,7 +248,7 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
         status = undelivered_delete(env->db, env->catalog, gone, ngone, diag);
     if (status == STATUS_OK)
         status = checkpoint_still(env->db, env->catalog, c->row.id,
-                                  c->row.epoch, diag);
+                                  c->row.epoch, c->topic_on, diag);
     if (status == STATUS_OK)
         status = apply_record(c, halt, diag);
     return status;

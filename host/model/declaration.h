@@ -86,6 +86,8 @@ struct declaration {
     const char *table; /* query table */
     const struct declaration_field *fields;
     size_t nfields;
+    bool topic;        /* topic = true: on without a reader, too */
+    bool every_change; /* changes = "every" */
     /* SQL projections */
     const char *tables_file; /* path of the DDL for this dialect, or NULL */
     struct text tables_sql;  /* its content */

@@ -5,7 +5,9 @@
 #include "model/handler_sql.h"
 #include "model/handler_unit.h"
 #include "model/made_anew.h"
+#include "model/projection_topic.h"
 #include "model/read_model_table.h"
+#include "topic/read_model_switch.h"
 
 #include <assert.h>
 
@@ -26,6 +28,8 @@ struct slot {
     bool filled;             /* the handlers hold its state */
     bool dirty;              /* has to be written */
     size_t last_unit;        /* newest applied unit, NO_UNIT */
+    size_t changed_by;       /* newest unit that changed it, or NO_UNIT */
+    size_t entry; /* in the topic, of its newest state, or ..._NONE */
 };
 
 struct projection {
@@ -35,6 +39,9 @@ struct projection {
     const struct clock *clock;
     struct read_model_table table;
     struct handler_sql *sql; /* queries only */
+    const struct catalog *catalog;
+    struct projection_topic topic;
+    bool retraces; /* what was applied and told before is applied again */
 
     /* the batch in hand */
     const struct unit *units;
@@ -68,7 +75,12 @@ static size_t slot_of(struct projection *p, struct text key)
         p->slots_capacity = p->slots_capacity == 0 ? 512 : 2 * p->nslots;
         p->slots = mem_grow(p->slots, p->slots_capacity, sizeof(*p->slots));
     }
-    p->slots[p->nslots] = (struct slot){.key = key, .last_unit = NO_UNIT};
+    p->slots[p->nslots] = (struct slot){
+        .key = key,
+        .last_unit = NO_UNIT,
+        .changed_by = NO_UNIT,
+        .entry = PROJECTION_TOPIC_NONE,
+    };
     return p->nslots++;
 }
 
@@ -142,6 +154,7 @@ static enum status projection_begin(void *self, struct db *db,
     p->nslots = 0;
     map_clear(&p->keys);
     arena_reset(&p->arena);
+    projection_topic_begin(&p->topic);
     if (count > p->unit_capacity) {
         p->unit_capacity = count;
         p->unit_slot = mem_grow(p->unit_slot, count, sizeof(*p->unit_slot));
@@ -179,6 +192,81 @@ static struct handler_call call_of(const struct projection *p, size_t unit)
     };
 }
 
+static bool rebuild_slot(struct projection *p, struct slot *slot);
+
+/* The state of a slot as JSON, which goes into the batch's arena. */
+static enum status encode(struct projection *p, size_t number, size_t unit,
+                          struct db_value *fields, struct text *json,
+                          struct failure *failure)
+{
+    const struct handler_call call = call_of(p, unit);
+    enum status status;
+
+    buffer_clear(&p->json);
+    status = p->handler.ops->state_encode(p->handler.code, &call, number,
+                                          &p->json, fields, &p->arena, failure);
+    if (status == STATUS_OK)
+        *json = arena_copy(&p->arena, buffer_text(&p->json));
+    return status;
+}
+
+static struct db_value *new_fields(struct projection *p)
+{
+    return arena_alloc(&p->arena,
+                       p->declaration->nfields * sizeof(struct db_value) + 1);
+}
+
+/* What a read model was before a handler deleted it. Its own table may be
+ * anything by now, so what came before is applied once more. */
+static enum status last_state(struct projection *p, size_t number,
+                              struct text *json, struct failure *failure)
+{
+    struct slot *slot = &p->slots[number];
+
+    if (slot->changed_by == NO_UNIT) {
+        *json = slot->json;
+        return STATUS_OK;
+    }
+    if (slot->entry != PROJECTION_TOPIC_NONE) {
+        *json = projection_topic_state(&p->topic, slot->entry);
+        return STATUS_OK;
+    }
+    if (!rebuild_slot(p, slot) || !slot->filled) {
+        failure_set(failure, false, "state",
+                    "the last state of a read model that was deleted cannot be "
+                    "told: its handlers gave another one when they were called "
+                    "again");
+        return STATUS_FAILED;
+    }
+    return encode(p, number, slot->last_unit, new_fields(p), json, failure);
+}
+
+/* Tells the topic what a unit has made of a slot, unless that is told when the
+ * batch is done. */
+static enum status tell_topic(struct projection *p, size_t unit, bool existed,
+                              enum handler_outcome outcome,
+                              struct failure *failure)
+{
+    size_t number = p->unit_slot[unit];
+    struct slot *slot = &p->slots[number];
+    bool deleted = outcome == HANDLER_DELETED;
+    struct text state;
+    enum status status;
+
+    if (deleted ? !existed : !p->topic.every)
+        return STATUS_OK;
+    status = deleted ? last_state(p, number, &state, failure)
+                     : encode(p, number, unit, new_fields(p), &state, failure);
+    if (status != STATUS_OK)
+        return status;
+    slot->entry = projection_topic_add(&p->topic, unit, p->units[unit].message,
+                                       uuid_v7(p->ids, clock_now(p->clock)),
+                                       slot->key, state, deleted);
+    if (deleted)
+        slot->entry = PROJECTION_TOPIC_NONE;
+    return STATUS_OK;
+}
+
 static enum status run_handler(struct projection *p, size_t unit,
                                struct failure *failure, struct diag *diag)
 {
@@ -186,10 +274,16 @@ static enum status run_handler(struct projection *p, size_t unit,
     size_t number = p->unit_slot[unit];
     struct slot *slot = &p->slots[number];
     struct handler_call call = call_of(p, unit);
+    bool tells = p->topic.on && !p->retraces;
+    /* what a replay has not come to yet is still there for readers */
+    bool existed = slot->present ||
+                   (slot->stale && slot->changed_by == NO_UNIT);
     enum handler_outcome outcome;
     enum status status = STATUS_OK;
 
-    if (!slot->filled)
+    if (tells)
+        status = projection_topic_check(&p->topic, call.message, failure);
+    if (status == STATUS_OK && !slot->filled)
         status = slot->present ? ops->state_decode(p->handler.code, &call,
                                                    number, slot->json, failure)
                                : ops->state_initial(p->handler.code, &call,
@@ -203,9 +297,12 @@ static enum status run_handler(struct projection *p, size_t unit,
         slot->filled = slot->present; /* what `initial` gave is not kept */
         return STATUS_OK;
     }
+    if (tells)
+        status = tell_topic(p, unit, existed, outcome, failure);
     slot->present = slot->filled = outcome == HANDLER_CHANGED;
     slot->dirty = true;
-    return STATUS_OK;
+    slot->changed_by = unit;
+    return status;
 }
 
 /* Takes a slot back to what the units before the failed one had made of it:
@@ -216,9 +313,12 @@ static bool rebuild_slot(struct projection *p, struct slot *slot)
     size_t chain = NO_UNIT;
     struct failure failure;
     struct diag diag;
+    bool same = true;
 
     slot->filled = slot->dirty = false;
     slot->present = slot->stored && !slot->stale;
+    slot->changed_by = NO_UNIT;
+    p->retraces = true;
     /* turn the chain round: oldest first */
     for (size_t unit = slot->last_unit; unit != NO_UNIT;) {
         size_t before = p->unit_prev[unit];
@@ -228,16 +328,16 @@ static bool rebuild_slot(struct projection *p, struct slot *slot)
         unit = before;
     }
     slot->last_unit = NO_UNIT;
-    for (size_t unit = chain; unit != NO_UNIT;) {
+    for (size_t unit = chain; same && unit != NO_UNIT;) {
         size_t after = p->unit_prev[unit];
 
-        if (run_handler(p, unit, &failure, &diag) != STATUS_OK)
-            return false;
+        same = run_handler(p, unit, &failure, &diag) == STATUS_OK;
         p->unit_prev[unit] = slot->last_unit;
         slot->last_unit = unit;
         unit = after;
     }
-    return true;
+    p->retraces = false;
+    return same;
 }
 
 static enum status projection_apply(void *self, struct db *db, size_t unit,
@@ -273,9 +373,7 @@ static enum status slot_row(struct projection *p, size_t number,
                             struct read_model_row *row, struct failure *failure)
 {
     const struct slot *slot = &p->slots[number];
-    size_t nfields = p->declaration->nfields;
-    struct handler_call call;
-    struct db_value *fields;
+    struct db_value *fields = new_fields(p);
     enum status status;
 
     *row = (struct read_model_row){
@@ -287,17 +385,18 @@ static enum status slot_row(struct projection *p, size_t number,
     if (!slot->present)
         return STATUS_OK;
     assert(slot->filled && slot->last_unit != NO_UNIT);
-    call = call_of(p, slot->last_unit);
-    fields = arena_alloc(&p->arena, nfields * sizeof(*fields) + 1);
-    buffer_clear(&p->json);
-    status = p->handler.ops->state_encode(p->handler.code, &call, number,
-                                          &p->json, fields, &p->arena, failure);
+    status = encode(p, number, slot->last_unit, fields, &row->state, failure);
     if (status != STATUS_OK)
         return status;
-    row->message_id = uuid_v7(p->ids, clock_now(p->clock));
+    row->message_id = slot->entry != PROJECTION_TOPIC_NONE
+                          ? projection_topic_id(&p->topic, slot->entry)
+                          : uuid_v7(p->ids, clock_now(p->clock));
     if (p->replay_epoch > 0)
         made_anew_remember(&p->made, slot->key, &row->message_id);
-    row->state = arena_copy(&p->arena, buffer_text(&p->json));
+    if (p->topic.on && slot->entry == PROJECTION_TOPIC_NONE)
+        (void)projection_topic_add(
+            &p->topic, slot->changed_by, p->units[slot->changed_by].message,
+            row->message_id, slot->key, row->state, false);
     row->fields = fields;
     if (slot->stored)
         row->changed = slot->unknown | read_model_table_changed(
@@ -334,6 +433,9 @@ static enum status projection_finish(void *self, struct db *db,
     for (size_t i = 0; status == STATUS_OK && i < 3; i++)
         status = read_model_table_write(&p->table, db, order[i], rows[order[i]],
                                         counts[order[i]], &p->arena, diag);
+    if (status == STATUS_OK && p->topic.on)
+        status = projection_topic_send(&p->topic, db, clock_now(p->clock),
+                                       &p->arena, diag);
     return status;
 }
 
@@ -365,15 +467,40 @@ static enum status projection_on_error(void *self, const struct unit *unit,
 /* --- rebuild ---------------------------------------------------------------
  */
 
+struct finding {
+    struct projection *p;
+    struct read_model_row *rows;
+};
+
 static enum status row_found(void *arg, size_t index, struct db_rows *row,
                              struct diag *diag)
 {
-    struct read_model_row *rows = arg;
+    const struct finding *finding = arg;
+    struct projection *p = finding->p;
+    struct read_model_row *found = &finding->rows[index];
 
     (void)diag;
-    rows[index].found = true;
-    rows[index].read_id = db_get_uuid(row, 0);
+    found->found = true;
+    found->read_id = db_get_uuid(row, 0);
+    if (p->topic.on)
+        (void)projection_topic_add(
+            &p->topic, PROJECTION_TOPIC_NONE, NULL,
+            uuid_v7(p->ids, clock_now(p->clock)), found->key,
+            arena_copy(&p->arena, db_get_text(row, 1)), true);
     return STATUS_OK;
+}
+
+/* Whoever deletes past a batch has the checkpoints locked, as it has. */
+static enum status ask_topic(struct projection *p, struct db *db,
+                             struct diag *diag)
+{
+    struct read_model_switch state;
+    enum status status = read_model_switch_read(
+        db, p->catalog, p->declaration->name, &p->arena, &state, diag);
+
+    p->topic.on = status == STATUS_OK && state.on;
+    projection_topic_begin(&p->topic);
+    return status;
 }
 
 /* Deletes those of the keys that are stored, and the epochs of all. */
@@ -383,12 +510,16 @@ static enum status delete_keys(struct projection *p, struct db *db,
 {
     struct read_model_row *rows = arena_alloc_zero(&p->arena,
                                                    count * sizeof(*rows) + 1);
-    enum status status = db_lookup(db, &p->table.lookup, keys, count, row_found,
-                                   rows, diag);
+    struct finding finding = {p, rows};
     size_t found = 0;
+    enum status status = ask_topic(p, db, diag);
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         rows[i].key = keys[i];
+    if (status == STATUS_OK)
+        status = db_lookup(db, &p->table.lookup, keys, count, row_found,
+                           &finding, diag);
+    for (size_t i = 0; i < count; i++) {
         if (rows[i].found)
             rows[found++] = rows[i];
     }
@@ -397,6 +528,9 @@ static enum status delete_keys(struct projection *p, struct db *db,
                                         found, &p->arena, diag);
     if (status == STATUS_OK)
         status = read_model_table_forget(&p->table, db, keys, count, diag);
+    if (status == STATUS_OK && p->topic.on)
+        status = projection_topic_send(&p->topic, db, clock_now(p->clock),
+                                       &p->arena, diag);
     return status;
 }
 
@@ -431,6 +565,13 @@ static enum status projection_remove(void *self, struct db *db, struct text key,
     return delete_keys(p, db, &key, 1, diag);
 }
 
+static void projection_set_topic(void *self, bool on)
+{
+    struct projection *p = self;
+
+    p->topic.on = on;
+}
+
 static const char *projection_where(void *self, int64_t tag)
 {
     (void)self;
@@ -449,6 +590,7 @@ static void projection_end(void *self)
 
 static const struct applier_ops projection_ops = {
     .keys = projection_keys,
+    .topic = projection_set_topic,
     .begin = projection_begin,
     .apply = projection_apply,
     .finish = projection_finish,
@@ -462,8 +604,15 @@ static const struct applier_ops projection_ops = {
 struct projection *projection_new(const struct projection_options *options)
 {
     struct projection *p = mem_alloc(sizeof(*p));
+    struct read_model_writer writer;
 
     p->declaration = options->declaration;
+    p->catalog = options->catalog;
+    read_model_writer_init(&writer, options->declaration->name, options->names,
+                           options->catalog, options->partitions,
+                           options->notify);
+    projection_topic_init(&p->topic, options->declaration, options->cascade,
+                          &writer);
     p->handler = options->handler;
     p->ids = options->ids;
     p->clock = options->clock;
@@ -478,6 +627,7 @@ void projection_free(struct projection *p)
     if (p == NULL)
         return;
     read_model_table_free(&p->table);
+    projection_topic_free(&p->topic);
     handler_sql_free(p->sql);
     map_free(&p->keys);
     mem_free(p->slots);

@@ -24,6 +24,9 @@ struct projection_options {
     struct uuid_source *ids;
     const struct clock *clock;
     struct db *db;
+    int partitions;
+    int cascade; /* limits.cascade: applies of a chain that one event starts */
+    bool notify; /* tell hosts that wait of what goes to its topic */
 };
 
 /** Everything in `options` is borrowed and must outlive the projection. */

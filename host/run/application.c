@@ -129,6 +129,9 @@ static enum status open_database(struct application *app, unsigned needs,
         .names = &settings->names,
         .ids = &app->ids,
     };
+    app->topics.read_models = read_model_topics_new(
+        db_dialect(app->db), &settings->names, app->catalog,
+        settings->partitions);
     return STATUS_OK;
 }
 
@@ -245,7 +248,8 @@ void application_close(struct application *app)
     app->store = NULL;
     capture_close(app->capture);
     app->capture = NULL;
-    app->topics.count = 0;
+    read_model_topics_free(app->topics.read_models);
+    app->topics = (struct topics){.count = 0};
     if (app->catalog != NULL)
         catalog_close(app->catalog);
     app->catalog = NULL;

@@ -12,6 +12,7 @@
 #include "script/script.h"
 #include "topic/capture.h"
 #include "topic/event_store.h"
+#include "topic/read_model_topic.h"
 
 enum application_need {
     APPLICATION_DATABASE = 1 << 0,  /* connect; schema_prepare */
@@ -32,7 +33,7 @@ struct application {
     struct catalog *catalog;   /* with db */
     struct event_store *store; /* with db */
     struct capture *capture;   /* with db */
-    struct topics topics;      /* of both */
+    struct topics topics;      /* of both, and those of read models */
     struct outbox outbox;      /* with db */
     struct script *script;     /* NULL unless asked for */
 };

@@ -60,6 +60,9 @@ static struct applier make_applier(struct declared_consumer *declared,
             .ids = &app->ids,
             .clock = &app->clock,
             .db = app->db,
+            .partitions = settings->partitions,
+            .cascade = settings->limit_cascade,
+            .notify = settings->notify,
         });
         return projection_applier(declared->projection);
     case DECLARATION_SQL_PROJECTION:

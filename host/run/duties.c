@@ -25,7 +25,7 @@
 #define RETRY_CAP_US   (5 * CLOCK_SECOND)
 
 /* The topics whose marks are moved. */
-#define DUTIES_TOPICS 2
+#define DUTIES_TOPICS 3
 
 struct dead_list {
     struct dead_worker *items;
@@ -460,6 +460,7 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
     duties->backoff = backoff_make(RETRY_FIRST_US, RETRY_CAP_US);
     duties->watches[0].topic = TOPIC_EVENT_STORE;
     duties->watches[1].topic = TOPIC_EVENT_CAPTURE;
+    duties->watches[2].topic = HIGH_WATER_MARK_READ_MODELS;
     instance_new_id(&(struct uuid_source){.left = 0}, duties->id);
     for (size_t i = 0; i < DUTIES_TOPICS; i++)
         duties->watches[i].detector = (struct mark_detector){

@@ -45,6 +45,8 @@ static void host_free(struct host *host)
     host_free_workers(host);
     host_lease_free(host);
     compactor_free(&host->compactor);
+    host_topics_free(host);
+    host_fill_forget(host);
     mem_free(host);
 }
 
@@ -78,10 +80,10 @@ static enum status read_marks(struct host *host, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
-    for (size_t i = 0; status == STATUS_OK && i < HOST_TOPICS; i++)
+    for (size_t i = 0; status == STATUS_OK && i < host->ntopics; i++)
         status = high_water_mark_read(host->app->db, host->app->catalog,
-                                      host->topics[i].watch.topic,
-                                      &host->topics[i].watch.mark, diag);
+                                      host->topics[i]->name,
+                                      &host->topics[i]->watch.mark, diag);
     return status;
 }
 
@@ -100,11 +102,15 @@ static enum status start_worker(struct host *host, struct worker *worker,
 {
     struct declared_consumer *declared = &worker->declared;
     struct rebuild_report report;
-    bool anew;
+    bool anew, ready = true;
     enum status status = declared_table_on_change(
         host->app, declared->declaration, &anew, diag);
 
-    if (status == STATUS_OK && anew)
+    if (status == STATUS_OK)
+        status = host_switch_source(host, declared->declaration, &ready, diag);
+    if (status != STATUS_OK || !ready)
+        return status;
+    if (anew)
         status = consumer_open(&declared->consumer, diag);
     if (status == STATUS_OK && anew)
         status = rebuild_changed(host->app, declared, &report, diag);
@@ -116,8 +122,30 @@ static enum status start_worker(struct host *host, struct worker *worker,
                   "is rebuilt, as on_change says: its table had another shape "
                   "and was made anew");
     status = consumer_start(&declared->consumer, diag);
+    if (status == STATUS_OK)
+        status = host_switch_own(host, declared->declaration, diag);
     worker->started = status == STATUS_OK;
     return status;
+}
+
+/* Whoever is read comes first, so that its batches are known when its topic is
+ * switched on. Nobody reads in a circle. */
+static enum status start_in_order(struct host *host, struct worker *worker,
+                                  struct diag *diag)
+{
+    const char *read = read_model_topic_projection(
+        worker->declared.declaration->source);
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; read != NULL && i < host->nworkers; i++) {
+        struct worker *other = &host->workers[i];
+
+        if (strcmp(other->declared.declaration->name, read) == 0)
+            status = start_in_order(host, other, diag);
+    }
+    if (status != STATUS_OK || worker->started)
+        return status;
+    return start_worker(host, worker, diag);
 }
 
 /* One that came with a reload. Nobody has looked at the checkpoints of a new
@@ -127,7 +155,7 @@ enum status host_start_late(struct host *host, struct worker *worker,
 {
     enum status status = start_worker(host, worker, diag);
 
-    if (status != STATUS_OK || !worker->added)
+    if (status != STATUS_OK || !worker->added || !worker->started)
         return status;
     status = read_marks(host, diag);
     if (status == STATUS_OK)
@@ -174,7 +202,7 @@ enum status host_open(struct application *app,
         host->workers[i].topic = host_topic_of(host, declarations[i].source);
     }
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        status = start_worker(host, &host->workers[i], diag);
+        status = start_in_order(host, &host->workers[i], diag);
     if (status == STATUS_OK)
         status = check_checkpoints(host, diag);
     if (status == STATUS_OK)
@@ -344,6 +372,10 @@ enum status host_step(struct host *host, struct host_progress *progress,
         log_tell(&app->log, false);
     if (refresh && status == STATUS_OK)
         status = host_refresh_states(host, diag);
+    if (refresh)
+        host_fill_forget(host);
+    if (status == STATUS_OK)
+        status = host_fill_topics(host, &any, diag);
     for (size_t i = 0; i < host->nworkers && !ends_round(status); i++) {
         struct worker *worker = &host->workers[i];
         enum status own = STATUS_OK;
@@ -353,6 +385,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
             continue;
         if (!worker->started)
             own = host_start_late(host, worker, &worker->trouble);
+        if (own == STATUS_OK && !worker->started)
+            continue; /* it waits for its topic to be filled */
         worker->reload |= worker->declared.consumer.leases.changed;
         if (own == STATUS_OK && worker->reload) {
             own = consumer_reload(&worker->declared.consumer, &worker->trouble);

@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "run/host_parts.h"
 
 /* How old a mark may be while there is enough to apply below it: for some
@@ -10,34 +11,53 @@
  * programs look at it. */
 #define UNREAD_PAUSE_US (CLOCK_SECOND / 2)
 
-static const char *const topic_names[HOST_TOPICS] = {TOPIC_EVENT_STORE,
-                                                     TOPIC_EVENT_CAPTURE};
+static struct host_topic *add_topic(struct host *host, const char *name)
+{
+    struct host_topic *topic = mem_alloc(sizeof(*topic));
+
+    topic->name = mem_copy_text(name, strlen(name));
+    topic->watch.topic = topic->name;
+    topic->watch.detector = (struct mark_detector){
+        .may_repair = host->app->settings->schema_create,
+        .owner = host->env.instance,
+        .lease_us = host->app->settings->lease_heartbeat_us,
+    };
+    host->topics = mem_grow(host->topics, host->ntopics + 1,
+                            sizeof(struct host_topic *));
+    host->topics[host->ntopics++] = topic;
+    return topic;
+}
 
 void host_topics_init(struct host *host)
 {
-    for (size_t i = 0; i < HOST_TOPICS; i++) {
-        host->topics[i].watch.topic = topic_names[i];
-        host->topics[i].watch.detector = (struct mark_detector){
-            .may_repair = host->app->settings->schema_create,
-            .owner = host->env.instance,
-            .lease_us = host->app->settings->lease_heartbeat_us,
-        };
+    (void)add_topic(host, TOPIC_EVENT_STORE);
+    (void)add_topic(host, TOPIC_EVENT_CAPTURE);
+}
+
+void host_topics_free(struct host *host)
+{
+    for (size_t i = 0; i < host->ntopics; i++) {
+        mem_free(host->topics[i]->name);
+        mem_free(host->topics[i]);
     }
+    mem_free(host->topics);
 }
 
 struct host_topic *host_topic_of(struct host *host, const char *source)
 {
-    for (size_t i = 0; i < HOST_TOPICS; i++) {
-        if (strcmp(host->topics[i].watch.topic, source) == 0)
-            return &host->topics[i];
+    const char *name = high_water_mark_of(host->app->db, source);
+
+    for (size_t i = 0; i < host->ntopics; i++) {
+        if (strcmp(host->topics[i]->name, name) == 0)
+            return host->topics[i];
     }
-    return NULL;
+    return add_topic(host, name);
 }
 
 bool host_marks_are_behind(const struct host *host)
 {
-    for (size_t i = 0; i < HOST_TOPICS; i++) {
-        const struct high_water_mark *mark = &host->topics[i].watch.mark;
+    for (size_t i = 0; i < host->ntopics; i++) {
+        const struct high_water_mark *mark = &host->topics[i]->watch.mark;
 
         if (mark->mark < mark->end)
             return true;
@@ -47,8 +67,8 @@ bool host_marks_are_behind(const struct host *host)
 
 bool host_marks_are_left(const struct host *host)
 {
-    for (size_t i = 0; i < HOST_TOPICS; i++) {
-        const struct mark_watch *watch = &host->topics[i].watch;
+    for (size_t i = 0; i < host->ntopics; i++) {
+        const struct mark_watch *watch = &host->topics[i]->watch;
 
         if (watch->detector.left && watch->mark.end > watch->mark.mark)
             return true;
@@ -58,8 +78,8 @@ bool host_marks_are_left(const struct host *host)
 
 void host_tell_blocked_now(struct host *host)
 {
-    for (size_t i = 0; i < HOST_TOPICS; i++) {
-        const struct mark_watch *watch = &host->topics[i].watch;
+    for (size_t i = 0; i < host->ntopics; i++) {
+        const struct mark_watch *watch = &host->topics[i]->watch;
 
         if (watch->detector.blocked[0] != '\0' && watch->blocked_told == 0)
             log_write(&host->app->log, LOG_WARN,
@@ -88,7 +108,7 @@ static bool mark_can_wait(const struct host *host,
         some |= behind;
         each &= behind || c->row.state != CONSUMER_RUNNING;
     }
-    if (!read && topic != &host->topics[0])
+    if (!read && topic != host->topics[0])
         return topic->marked_at != 0 && age < UNREAD_PAUSE_US;
     return host->worked && some &&
            age < (each ? MARK_PAUSE_LONG_US : MARK_PAUSE_US);
@@ -98,8 +118,8 @@ enum status host_advance_marks(struct host *host, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
-    for (size_t i = 0; i < HOST_TOPICS && status == STATUS_OK; i++) {
-        struct host_topic *topic = &host->topics[i];
+    for (size_t i = 0; i < host->ntopics && status == STATUS_OK; i++) {
+        struct host_topic *topic = host->topics[i];
         bool undone;
 
         if (mark_can_wait(host, topic))

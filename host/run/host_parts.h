@@ -21,11 +21,11 @@
 #include "topic/high_water_mark.h"
 #include "topic/message.h"
 
-/* The topics that consumers read and that a host keeps a mark of. */
-#define HOST_TOPICS 2
-
+/* A topic, or some that share a mark, that consumers read and that a host keeps
+ * the mark of. */
 struct host_topic {
-    struct mark_watch watch;
+    struct mark_watch watch; /* its topic is the name below */
+    char *name;
     int64_t marked_at; /* monotonic: when the mark was looked at last */
 };
 
@@ -45,6 +45,14 @@ struct worker {
     int64_t fenced_told_at; /* monotonic; 0: never */
 };
 
+/* Topics of read models that lack what was there before (host_fill.c). */
+struct host_fill {
+    const struct declaration **lists; /* of the scripts in use */
+    size_t count;
+    bool known; /* else it is asked for */
+    bool told;  /* that one cannot be filled */
+};
+
 struct host {
     struct application *app;
     struct host_options options;
@@ -53,7 +61,9 @@ struct host {
     struct host_lease lease;
     struct worker *workers;
     size_t nworkers;
-    struct host_topic topics[HOST_TOPICS];
+    struct host_topic **topics; /* the event store first; they stay */
+    size_t ntopics;
+    struct host_fill fill;
     int64_t look_at;   /* monotonic: the marks can wait until then */
     struct pace pace;  /* of the looks when there is nothing to do */
     int64_t marked_at; /* monotonic: when they were looked at last */
@@ -95,8 +105,28 @@ enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
 int64_t host_next_due(struct host *host, int64_t us);
 
 void host_topics_init(struct host *host);
-/** The topic of that name, NULL: there is none. */
+void host_topics_free(struct host *host);
+/** The topic of that name, or the one that shares its mark; made when it is
+ * first asked for, and there until the host ends. */
 struct host_topic *host_topic_of(struct host *host, const char *source);
+
+/** Switches on the topic of read models that a declaration reads, if it does.
+ * *ready is false when it is to begin where that ends and that is still filled.
+ */
+enum status host_switch_source(struct host *host,
+                               const struct declaration *declaration,
+                               bool *ready, struct diag *diag) MUST_CHECK;
+/** Switches its own topic on, if it says so. */
+enum status host_switch_own(struct host *host,
+                            const struct declaration *declaration,
+                            struct diag *diag) MUST_CHECK;
+/** Fills one batch of read models in that were there before their topic was
+ * switched on. */
+enum status host_fill_topics(struct host *host, bool *worked,
+                             struct diag *diag) MUST_CHECK;
+/** Looks anew what is to be filled: others may have switched topics on, or
+ * other scripts are in use. */
+void host_fill_forget(struct host *host);
 
 /** Moves the marks, unless that can wait, and tells who keeps them back. */
 enum status host_advance_marks(struct host *host, struct diag *diag) MUST_CHECK;

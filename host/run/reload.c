@@ -129,6 +129,7 @@ static void take_over(struct host *host, struct script *script, bool accept)
     struct worker *workers = mem_alloc(count * sizeof(*workers) + 1);
 
     app->script = script;
+    host_fill_forget(host);
     script_watch(script, host->options.slot);
     for (size_t i = 0; i < count; i++) {
         declared_consumer_init(&workers[i].declared, app, &host->env, &list[i]);

@@ -35,6 +35,7 @@ struct settings {
     int64_t limit_time_us;
     int64_t limit_memory;
     int64_t limit_payload;
+    int limit_cascade;            /* applies of a chain of read models */
     int64_t commands_keep_us;     /* how long results of commands are kept */
     int64_t sagas_keep_us;        /* the same of completed sagas */
     struct failure_policy policy; /* of consumers that say nothing else */

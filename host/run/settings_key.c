@@ -183,6 +183,15 @@ const struct settings_key settings_keys[] = {
      .max = 512 * MIB,
      .allowed = "a size from 1 to \"512MiB\"",
      .doc = "size of a payload and of a stored state"},
+    {.name = "limits.cascade",
+     .kind = SETTINGS_INTEGER,
+     TARGET(limit_cascade),
+     .fallback = "16",
+     .min = 1,
+     .max = 1000,
+     .allowed = "a whole number from 1 to 1000",
+     .doc = "projections that a change of a read model goes through, each "
+            "reading the one before"},
     {.name = "jit",
      .kind = SETTINGS_BOOLEAN,
      TARGET(jit),
@@ -298,7 +307,6 @@ const struct settings_key settings_keys[] = {
 
 /* Known, and refused until the version that brings them. */
 static const char *const later_keys[] = {
-    "limits.cascade",
     "admin.listen",
     "admin.token",
 };

@@ -4,6 +4,7 @@
 #include "consumer/message_copy.h"
 #include "consumer/registry.h"
 #include "run/status_lag.h"
+#include "topic/high_water_mark.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -442,7 +443,9 @@ static enum status read_lag(const struct status_reading *reading,
     consumer->declared = true;
     consumer->source = declaration->source;
     consumer->lag = 0;
-    topic = status_topic_find(reading->report, declaration->source);
+    topic = status_topic_find(
+        reading->report,
+        high_water_mark_of(reading->app->db, declaration->source));
     if (topic == NULL)
         return STATUS_OK;
     lag = (struct status_lag){

@@ -30,6 +30,8 @@
       "READ_MODEL_CAPTURE_RECORDS", "messaging")                               \
     X(READ_MODEL_POSITIONS, "read_model_capture_positions_table",              \
       "READ_MODEL_CAPTURE_POSITIONS", "messaging")                             \
+    X(READ_MODEL_TOPICS, "read_model_topics_table", "READ_MODEL_TOPICS",       \
+      "messaging")                                                             \
     X(TOPIC_COMPACTION, "topic_compaction_table", "TOPIC_COMPACTION",          \
       "messaging")                                                             \
     X(CONSUMERS, "consumers_table", "CONSUMERS", "messaging")                  \

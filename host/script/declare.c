@@ -319,6 +319,8 @@ static void take_declaration(struct declare_build *b, size_t index)
     d->own_key = b->code->key != LUA_NOREF;
     d->resettable = b->code->reset != LUA_NOREF;
     d->starts_now = declare_boolean(b, b->at, "starts_now");
+    d->topic = declare_boolean(b, b->at, "topic");
+    d->every_change = declare_boolean(b, b->at, "every_change");
     take_policy(b);
     take_fields(b);
     if (d->kind == DECLARATION_PROJECTION)

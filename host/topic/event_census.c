@@ -35,14 +35,16 @@ enum status event_census_read(struct topic *topic, struct db *db, int64_t after,
                               struct event_census *census, struct diag *diag)
 {
     const struct db_value params[] = {db_integer(after), db_integer(upto),
-                                      db_integer(limit)};
+                                      db_integer(limit),
+                                      db_string(topic->label)};
     struct taking taking = {.arena = arena, .census = census};
     enum status status = STATUS_OK;
 
     *census = (struct event_census){.whole = true};
     for (size_t t = 0; t < topic->ntables && census->whole; t++) {
-        status = db_rows_each(db, &topic->tables[t].census, params, 3,
-                              take_group, &taking, diag);
+        status = db_rows_each(db, &topic->tables[t].census, params,
+                              topic->kind->shared ? 4 : 3, take_group, &taking,
+                              diag);
         if (status != STATUS_OK)
             return status;
         census->whole = taking.taken < limit;

@@ -28,7 +28,8 @@ enum page_column {
     PAGE_METADATA,
     PAGE_OCCURRED_AT,
     PAGE_PARTITION,
-    PAGE_START, /* of a topic that deletes */
+    PAGE_START,             /* of a topic that deletes */
+    PAGE_DEPTH = PAGE_START /* of a cascade, in a table that topics share */
 };
 
 static bool filters(const struct event_filter *filter)
@@ -130,14 +131,17 @@ static struct db_value texts_or_null(const struct text *items, size_t count)
     return count > 0 ? db_texts(items, count) : db_null();
 }
 
-static void fill_params(const struct event_filter *filter, int64_t after,
+static void fill_params(const struct topic *topic,
+                        const struct event_filter *filter, int64_t after,
                         int64_t upto, int64_t limit, struct db_value *params)
 {
     params[0] = db_integer(after);
     params[1] = db_integer(upto);
     params[2] = db_integer(limit);
     params[3] = texts_or_null(filter->types, filter->ntypes);
-    params[4] = texts_or_null(filter->aggregates, filter->naggregates);
+    params[4] = topic->kind->shared
+                    ? db_string(topic->label)
+                    : texts_or_null(filter->aggregates, filter->naggregates);
     params[5] = filter->npartitions > 0
                     ? db_integers(filter->partitions, filter->npartitions)
                     : db_null();
@@ -237,6 +241,9 @@ static enum status read_rows(const struct topic *topic, struct db_rows *rows,
         bytes = size < range->byte_limit - bytes ? bytes + size
                                                  : range->byte_limit;
         topic_message_copy(&page->arena, rows, next_message(page));
+        if (topic->kind->shared)
+            page->messages[page->count].cascade_depth = (int)db_get_int64(
+                rows, PAGE_DEPTH);
         if (topic->kind->deletes)
             page->start = db_get_int64(rows, PAGE_START);
         page->count++;
@@ -293,7 +300,7 @@ static enum status prepare_query(struct topic *topic, struct db *db,
         query->upto = range->after + SCAN_WINDOW;
     if (status != STATUS_OK)
         return status;
-    fill_params(filter, range->after, query->upto, (int64_t)limit,
+    fill_params(topic, filter, range->after, query->upto, (int64_t)limit,
                 query->params);
     if (filter->key.data != NULL) {
         query->params[7] = db_integer(
@@ -480,7 +487,7 @@ enum status event_page_count(struct topic *topic, struct db *db,
 
         if (!wanted[t])
             continue;
-        fill_params(filter, after, upto, limit - total, params);
+        fill_params(topic, filter, after, upto, limit - total, params);
         status = db_query_int64(db, &topic->tables[t].count, params,
                                 COUNT_PARAMS, &matching, &found, diag);
         if (status != STATUS_OK)

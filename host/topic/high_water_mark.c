@@ -1,6 +1,7 @@
 #include "topic/high_water_mark.h"
 
 #include "topic/mark_horizon.h"
+#include "topic/read_model_topic.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -34,6 +35,18 @@ static enum status read_row(struct db_rows *rows, const char *topic,
     return db_next(rows, &more, diag);
 }
 
+static bool has_sequence(const struct db *db)
+{
+    return (db_abilities(db) & DB_CAN_SEQUENCE) != 0;
+}
+
+const char *high_water_mark_of(const struct db *db, const char *topic)
+{
+    if (has_sequence(db) && read_model_topic_projection(topic) != NULL)
+        return HIGH_WATER_MARK_READ_MODELS;
+    return topic;
+}
+
 static enum status read_as(struct db *db, const struct catalog *catalog,
                            const char *topic, const char *owner,
                            struct high_water_mark *mark, bool *left,
@@ -62,7 +75,8 @@ enum status high_water_mark_read(struct db *db, const struct catalog *catalog,
 {
     bool left;
 
-    return read_as(db, catalog, topic, NULL, mark, &left, diag);
+    return read_as(db, catalog, high_water_mark_of(db, topic), NULL, mark,
+                   &left, diag);
 }
 
 enum status high_water_mark_leave(struct db *db, const struct catalog *catalog,
@@ -158,11 +172,6 @@ static enum status follow_counter(struct db *db, const struct catalog *catalog,
                     topic);
 }
 
-static bool has_sequence(const struct db *db)
-{
-    return (db_abilities(db) & DB_CAN_SEQUENCE) != 0;
-}
-
 enum status high_water_mark_detect(struct db *db, const struct catalog *catalog,
                                    const char *topic,
                                    struct mark_detector *detector,
@@ -171,7 +180,8 @@ enum status high_water_mark_detect(struct db *db, const struct catalog *catalog,
 {
     assert(!db_in_transaction(db));
     if (has_sequence(db))
-        return mark_horizon_advance(db, catalog, topic, detector, mark, diag);
+        return mark_horizon_advance(db, catalog, high_water_mark_of(db, topic),
+                                    detector, mark, diag);
     return follow_counter(db, catalog, topic, detector, mark, diag);
 }
 
@@ -197,7 +207,8 @@ enum status high_water_mark_look(struct db *db, const struct catalog *catalog,
     assert(!db_in_transaction(db));
     status = high_water_mark_read(db, catalog, topic, &mark, diag);
     if (status == STATUS_OK && has_sequence(db) && mark.end > mark.mark)
-        status = mark_horizon_held(db, catalog, topic, &held, diag);
+        status = mark_horizon_held(db, catalog, high_water_mark_of(db, topic),
+                                   &held, diag);
     if (status != STATUS_OK)
         return status;
     *upto = held || mark.end < mark.mark ? mark.mark : mark.end;
@@ -211,7 +222,8 @@ enum status high_water_mark_blocker(struct db *db,
 {
     if (!has_sequence(db))
         return STATUS_OK;
-    return mark_horizon_blocker(db, catalog, topic, out, diag);
+    return mark_horizon_blocker(db, catalog, high_water_mark_of(db, topic), out,
+                                diag);
 }
 
 int64_t high_water_mark_readable(const struct db *db,

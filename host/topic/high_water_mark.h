@@ -20,6 +20,14 @@ struct high_water_mark {
 
 #define MARK_BLOCKED_SIZE 512
 
+/** Stands for the topics of read models together: their one mark, where one
+ * sequence numbers them all; else what moves when any of them moves. */
+#define HIGH_WATER_MARK_READ_MODELS "read-model-topics"
+
+/** The name under which the mark of a topic is kept, which topics of read
+ * models may share. All calls below take either. */
+const char *high_water_mark_of(const struct db *db, const char *topic);
+
 /** What a detector keeps from cycle to cycle. Starts as all zero. */
 struct mark_detector {
     bool may_repair;   /* the host owns the schema (schema.create) */

@@ -11,6 +11,13 @@
 
 #define TOPIC_EVENT_STORE   "event-store"
 #define TOPIC_EVENT_CAPTURE "event-capture"
+/** Before the name of a projection: the topic of its read models. */
+#define TOPIC_READ_MODEL "read-model:"
+
+/** Types of the messages in such a topic: the state after an apply, and a
+ * tombstone, which has the last state. */
+#define READ_MODEL_CHANGED "read-model.Changed"
+#define READ_MODEL_DELETED "read-model.Deleted"
 
 /** Limits of the columns, in characters. */
 #define MESSAGE_KEY_MAX  255
@@ -34,6 +41,8 @@ struct message {
     struct text aggregate_type;
     struct text aggregate_id;
     int64_t sequence; /* from 0 within its stream */
+    /* Applies of a chain of read models that led to it; 0: none, an event. */
+    int cascade_depth;
 };
 
 #endif

@@ -1,13 +1,14 @@
 #include "topic/topic_parts.h"
 
 #include "base/memory.h"
+#include "topic/read_model_topic.h"
 
 #include <assert.h>
 #include <string.h>
 
 const char *topic_name(const struct topic *topic)
 {
-    return topic->kind->name;
+    return topic->name;
 }
 
 struct topic *topics_find(const struct topics *topics, const char *name)
@@ -16,7 +17,9 @@ struct topic *topics_find(const struct topics *topics, const char *name)
         if (strcmp(topic_name(topics->list[i]), name) == 0)
             return topics->list[i];
     }
-    return NULL;
+    return topics->read_models != NULL
+               ? read_model_topics_find(topics->read_models, name)
+               : NULL;
 }
 
 size_t topic_table_of(const struct topic *topic, struct text aggregate_type)
@@ -101,14 +104,17 @@ enum status topic_open(struct topic *topic, const struct topic_kind *kind,
                        const struct catalog *catalog, int partitions,
                        struct diag *diag)
 {
-    enum status status;
+    enum status status = STATUS_OK;
 
     assert(partitions > 0 && topic->ntables > 0);
     topic->kind = kind;
+    if (!kind->shared)
+        topic->name = kind->name;
     topic->dialect = mem_copy_text(dialect, strlen(dialect));
     topic->catalog = catalog;
     topic->partitions = partitions;
-    status = fill_positions(topic, names, diag);
+    if (!kind->shared) /* else they are drawn with the rows */
+        status = fill_positions(topic, names, diag);
     for (size_t t = 0; t < topic->ntables && status == STATUS_OK; t++) {
         struct topic_table *table = &topic->tables[t];
 

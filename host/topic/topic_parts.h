@@ -62,6 +62,8 @@ struct topic_kind {
     const struct db_column *columns;
     size_t ncolumns;
     bool deletes; /* it has retention; its pages tell the topic's start */
+    bool shared;  /* its table has other topics, too: statements take a label,
+                     and pages tell the depth of the cascade */
     enum sql_statement page;
     enum sql_statement page_key;
     enum sql_statement count;
@@ -70,6 +72,8 @@ struct topic_kind {
 
 struct topic {
     const struct topic_kind *kind;
+    const char *name;  /* of the kind, where there is one of it */
+    const char *label; /* in the rows of a table that topics share */
     char *dialect;
     const struct catalog *catalog;
     int partitions;
@@ -84,7 +88,8 @@ struct topic {
     struct map scratch_ids;
 };
 
-/** Fills the statements for the tables, whose names are there. */
+/** Fills the statements for the tables, whose names are there. Where topics
+ * share a table, name and label are, too. */
 enum status topic_open(struct topic *topic, const struct topic_kind *kind,
                        const char *dialect, const struct names *names,
                        const struct catalog *catalog, int partitions,

@@ -4,7 +4,8 @@
 --   types (sorted) handlers (type -> function) key initial reset (functions or
 --   nil) key_field (of moontide.by) fields (list, sorted by name) table tables
 --   retry (times in microseconds, or nil) on_error (word, function or nil)
---   starts_now (listener, saga) and those of a saga (declare_saga.lua)
+--   starts_now (listener, saga) topic every_change (projection) and those of a saga
+--   (declare_saga.lua)
 --   returned_by (file)
 -- It knows where it was made; the loader asks `collect` and `finish` which
 -- ones a file returned.
@@ -64,12 +65,12 @@ end
 -- What each kind of consumer takes; the keys of later versions are refused.
 local COMMON = { "source", "aggregates", "key", "on", "on_missing_history", "retry", "on_error", "distribution" }
 local KEYS = {
-  projection = { "revision", "on_change", "fields", "initial", "table" },
+  projection = { "revision", "on_change", "fields", "initial", "table", "topic", "changes" },
   sql_projection = { "revision", "on_change", "tables", "reset" },
   listener = { "start" },
   saga = saga.KEYS,
 }
-local LATER = { "changes", "topic", "delivery", "ordered", "renamed_from" }
+local LATER = { "delivery", "ordered", "renamed_from" }
 
 local function check_keys(d, spec)
   local words = {}
@@ -150,19 +151,87 @@ local function take_handlers(d, on)
 end
 
 local SOURCES = { "event-store", "event-capture" }
+local READ_MODEL = "read-model:"
+local READ_MODEL_TYPES = { "read-model.Changed", "read-model.Deleted" }
 
 local function check_source(d, source)
   if source == nil then
     return "event-store"
   elseif contains(SOURCES, source) then
     return source
-  elseif type(source) == "table" or type(source) == "string" and source:find("^read%-model:") then
-    fail(d, 'source %s is not available in this version; say "event-store" (the default) or "event-capture"',
-      type(source) == "string" and describe(source) or "lists")
+  elseif type(source) == "string" and source:sub(1, #READ_MODEL) == READ_MODEL then
+    return source -- what it names is looked at when all declarations are there
+  elseif type(source) == "table" then
+    fail(d, "source is a list, and lists are not available in this version; name one topic")
   end
   local near = type(source) == "string" and native.nearest(source, SOURCES)
-  fail(d, 'source is %s%s; it must be a topic: "event-store" (the default) or "event-capture"', describe(source),
-    near and (' (did you mean "%s"?)'):format(near) or "")
+  fail(d, 'source is %s%s; it must be a topic: "event-store" (the default), "event-capture" or "%s" and a '
+    .. "projection's name", describe(source), near and (' (did you mean "%s"?)'):format(near) or "", READ_MODEL)
+end
+
+--- The projection whose read models a declaration reads, by its name.
+local function projection_of(d)
+  return d.source and d.source:sub(1, #READ_MODEL) == READ_MODEL and d.source:sub(#READ_MODEL + 1) or nil
+end
+
+local function check_read_model_types(d)
+  if not projection_of(d) then return end
+  for _, word in ipairs(d.types) do
+    if not contains(READ_MODEL_TYPES, word) then
+      local near = native.nearest(word, READ_MODEL_TYPES)
+      fail(d, 'on: the topic "%s" has no messages of type %s%s; they are "%s" and "%s"', d.source, describe(word),
+        near and (' (did you mean "%s"?)'):format(near) or "", READ_MODEL_TYPES[1], READ_MODEL_TYPES[2])
+    end
+  end
+end
+
+local function check_topic(d, topic)
+  if topic ~= nil and type(topic) ~= "boolean" then
+    fail(d, "topic is %s; it is true (its read models go to a topic though nothing declared reads it) or left out",
+      describe(topic))
+  end
+  return topic == true
+end
+
+local function check_changes(d, word)
+  if word ~= nil and word ~= "last" and word ~= "every" then
+    fail(d, 'changes is %s; it is "every" (the topic gets the state after each event) or "last" (of a batch)',
+      describe(word))
+  end
+  return word == "every"
+end
+
+--- What a consumer reads of others: a projection with read models, and in no circle.
+local function check_read_model_source(d, consumers)
+  local by_name, names = {}, {}
+  for _, other in ipairs(consumers) do
+    by_name[other.name] = other
+    if other.kind == "projection" then
+      names[#names + 1] = other.name
+    end
+  end
+  local wanted = projection_of(d)
+  if not wanted then return end
+  local found = by_name[wanted]
+  if found and found.kind ~= "projection" then
+    fail(d, 'source is "%s", and the %s "%s" (%s:%d) keeps no read models', d.source, found.kind, found.name,
+      found.file, found.line)
+  elseif not found then
+    local near = native.nearest(wanted, names)
+    fail(d, 'source is "%s", and no projection is called "%s"%s', d.source, wanted,
+      near and ('; did you mean "%s%s"?'):format(READ_MODEL, near) or "")
+  end
+  local chain, seen, at = { d.name }, {}, found
+  while at and not seen[at] do
+    seen[at] = true
+    chain[#chain + 1] = at.name
+    if at == d then
+      fail(d, "reads its own read models%s: a change would never come to an end",
+        #chain > 2 and ", by way of others: " .. table.concat(chain, " reads ") or "")
+    end
+    local next_name = projection_of(at)
+    at = next_name and by_name[next_name]
+  end
 end
 
 --- Captured events belong to no aggregate.
@@ -304,6 +373,7 @@ local function build_consumer(d, spec)
   end
   d.key_field = key_fields[d.key]
   d.handlers, d.types = take_handlers(d, spec.on)
+  check_read_model_types(d)
   d.retry = take_retry(d, spec.retry)
   d.on_error = take_on_error(d, spec.on_error)
   if d.kind == "projection" then
@@ -314,6 +384,8 @@ local function build_consumer(d, spec)
         describe(spec.table), IDENTIFIER_MAX)
     end
     d.table = spec.table
+    d.topic = check_topic(d, spec.topic)
+    d.every_change = check_changes(d, spec.changes)
   elseif d.kind == "listener" then
     d.fields = {}
     d.starts_now = check_start(d, spec.start)
@@ -503,6 +575,9 @@ function declare.finish()
   for _, d in ipairs(ordered) do
     local list = lists[d.kind] or consumers
     list[#list + 1] = d
+  end
+  for _, d in ipairs(consumers) do
+    check_read_model_source(d, consumers)
   end
   table.sort(event_types, by_name)
   table.sort(publishers, by_name)

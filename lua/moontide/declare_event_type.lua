@@ -16,6 +16,8 @@ local types = require "moontide.types"
 
 local fail, describe, show = take.fail, take.describe, take.show
 
+local RESERVED = "read-model." -- of the messages that topics of read models have
+
 local KEYS = { "revision", "upcast", "into", "fields" }
 local LATER = { "store", "recorded" }
 local STEP_KEYS = { "rename", "default", "remove" }
@@ -133,6 +135,9 @@ end
 
 --- build(d, spec): checks and fills the declaration.
 return function(d, spec)
+  if d.name:sub(1, #RESERVED) == RESERVED then
+    fail(d, 'names that begin with "%s" are those of messages of read models', RESERVED)
+  end
   for _, key in ipairs(LATER) do
     if spec[key] ~= nil and not (key == "store" and spec[key] == "log") then
       fail(d, "%s is not available in this version", key)

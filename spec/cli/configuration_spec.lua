@@ -83,7 +83,7 @@ local TAKEN = {
 }
 
 -- Keys of the design that later versions bring.
-local LATER = { "limits = { cascade = 3 }",
+local LATER = {
   'admin = { listen = "127.0.0.1:1" }' }
 
 -- "a.b", "v" -> a = { b = v }

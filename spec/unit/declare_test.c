@@ -168,7 +168,7 @@ static void every_wrong_member_is_named(void **state)
                              "source, aggregates, key, on, "
                              "on_missing_history, retry, on_error, "
                              "distribution, revision, on_change, fields, "
-                             "initial, table");
+                             "initial, table, topic, changes");
     expect_refused(ON ", on_change = 'rebuilt'",
                    "projection \"p\": on_change is \"rebuilt\"; it is "
                    "\"rebuild\" or left out: then a changed declaration halts "
@@ -190,13 +190,36 @@ static void every_wrong_member_is_named(void **state)
                    "\"dead_letter\"?); it must be a function or one of halt, "
                    "dead_letter_key, dead_letter, skip");
     expect_refused(ON ", source = 'read-model:orders'",
-                   "projection \"p\": source \"read-model:orders\" is not "
-                   "available in this version; say \"event-store\" (the "
-                   "default) or \"event-capture\"");
+                   "projection \"p\": on: the topic \"read-model:orders\" has "
+                   "no messages of type \"a.B\"; they are "
+                   "\"read-model.Changed\" and \"read-model.Deleted\"");
     expect_refused(ON ", source = 'event-captured'",
                    "projection \"p\": source is \"event-captured\" (did you "
                    "mean \"event-capture\"?); it must be a topic: "
-                   "\"event-store\" (the default) or \"event-capture\"");
+                   "\"event-store\" (the default), \"event-capture\" or "
+                   "\"read-model:\" and a projection's name");
+    expect_refused(ON ", source = { 'event-store' }",
+                   "projection \"p\": source is a list, and lists are not "
+                   "available in this version; name one topic");
+    expect_refused(
+        "source = 'read-model:p', on = { ['read-model.Chnaged'] = "
+        "function() end }",
+        "projection \"p\": on: the topic \"read-model:p\" has no messages of "
+        "type \"read-model.Chnaged\" (did you mean \"read-model.Changed\"?); "
+        "they are \"read-model.Changed\" and \"read-model.Deleted\"");
+    expect_refused(
+        "source = 'read-model:p', on = { ['read-model.Changed'] = "
+        "function() end }",
+        "projection \"p\": reads its own read models: a change would never "
+        "come to an end");
+    expect_refused(ON ", topic = 'yes'",
+                   "projection \"p\": topic is \"yes\"; it is true (its read "
+                   "models go to a topic though nothing declared reads it) or "
+                   "left out");
+    expect_refused(ON ", changes = 'each'",
+                   "projection \"p\": changes is \"each\"; it is \"every\" "
+                   "(the topic gets the state after each event) or \"last\" "
+                   "(of a batch)");
     expect_refused(ON ", source = 'event-capture', aggregates = { 'a' }",
                    "projection \"p\": aggregates: the topic "
                    "\"event-capture\" has none; leave it out");

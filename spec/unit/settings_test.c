@@ -225,7 +225,6 @@ static void an_unknown_key_names_file_and_nearest_key(void **state)
 static void a_key_of_a_later_version_is_refused(void **state)
 {
     static const char *const keys[] = {
-        "limits = { cascade = 3 }",
         "admin = { listen = 'x' }",
     };
 

@@ -160,10 +160,15 @@ function Ctx:publish(publisher, type, payload, options) end
 ---@alias moontide.OnErrorFunction fun(event: moontide.Event, failure: moontide.Failure): moontide.OnErrorWord
 ---@alias moontide.OnError moontide.OnErrorWord | moontide.OnErrorFunction
 
+--- A topic: "event-store" (the default), "event-capture", or "read-model:NAME" for the
+-- read models of a projection, whose messages are "read-model.Changed" (payload: the
+-- state) and "read-model.Deleted" (payload: the last state).
+---@alias moontide.Source "event-store" | "event-capture" | string
+
 ---@class moontide.ProjectionSpec
 ---@field retry? moontide.Retry
 ---@field on_error? moontide.OnError
----@field source? "event-store" | "event-capture"
+---@field source? moontide.Source
 ---@field aggregates? string[] aggregate types; all when left out
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
@@ -173,12 +178,14 @@ function Ctx:publish(publisher, type, payload, options) end
 ---@field fields? table<string, moontide.Type> columns of the query table
 ---@field initial? fun(key: string): table
 ---@field table? string name of the query table
+---@field topic? boolean its read models go to "read-model:NAME" though nothing declared reads it
+---@field changes? "last" | "every" what that topic gets: the last state of a transaction, or each
 ---@field on table<string, moontide.StateHandler>
 
 ---@class moontide.SqlProjectionSpec
 ---@field retry? moontide.Retry
 ---@field on_error? moontide.OnError
----@field source? "event-store" | "event-capture"
+---@field source? moontide.Source
 ---@field aggregates? string[]
 ---@field revision? integer raised to ask for a rebuild
 ---@field on_change? "rebuild" a changed declaration is rebuilt instead of halted
@@ -201,7 +208,7 @@ function moontide.sql_projection(name) end
 
 ---@class moontide.ListenerSpec
 ---@field start "now" | "beginning" whether what was there before its first start is for it
----@field source? "event-store" | "event-capture"
+---@field source? moontide.Source
 ---@field aggregates? string[]
 ---@field key? fun(event: moontide.Event): moontide.Key, ... what it is ordered by
 ---@field retry? moontide.Retry
@@ -250,7 +257,7 @@ function Saga:complete() end
 ---@field initial? fun(id: string): table
 ---@field unknown? "ignore" | "dead_letter" | "error" of an event that begins none and finds none
 ---@field start? "now" | "beginning"
----@field source? "event-store" | "event-capture"
+---@field source? moontide.Source
 ---@field aggregates? string[]
 ---@field retry? moontide.Retry
 ---@field on_error? moontide.OnError

@@ -2,7 +2,7 @@
 -- checkpoints, and the consumer's row, which others that apply for the consumer
 -- have locked, too; who changes its state waits. With them come that state and
 -- whether the consumer has undelivered messages in these partitions, or skipped
--- ones.
+-- ones, and whether it has a topic that is on.
 -- ?1 consumer id  ?2 source  ?3 partitions
 SELECT STRAIGHT_JOIN k.partition_no, k.position, k.replay_through,
        k.incomplete_through, c.state, c.halt_reason, c.epoch,
@@ -14,7 +14,7 @@ SELECT STRAIGHT_JOIN k.partition_no, k.position, k.replay_through,
                                  number INT PATH '$')) AS q)),
        EXISTS (SELECT 1 FROM ${consumer_skipped_messages_table}
                 WHERE consumer_id = ?1 AND source_name = ?2),
-       o.instance_id, o.generation
+       o.instance_id, o.generation, t.topic IS NOT NULL
   FROM ${consumers_table} AS c
   JOIN JSON_TABLE(?3, '$[*]' COLUMNS (number INT PATH '$')) AS p
   JOIN ${partition_ownership_table} AS o
@@ -23,6 +23,8 @@ SELECT STRAIGHT_JOIN k.partition_no, k.position, k.replay_through,
   JOIN ${consumer_checkpoints_table} AS k
     ON k.consumer_id = ?1 AND k.source_name = ?2
    AND k.partition_no = p.number
+  LEFT JOIN ${read_model_topics_table} AS t
+    ON t.topic = c.consumer_name AND c.consumer_type = 'projection'
  WHERE c.id = ?1
  ORDER BY k.partition_no
   LOCK IN SHARE MODE

@@ -1,4 +1,6 @@
--- A topic's mark and start, and its end: the committed counter.
+-- A topic's mark and start, and its end: the committed counter. One of read
+-- models has no mark: it is read to the end. 'read-model-topics' stands for all
+-- of them: it moves when any of them does.
 -- ?1 topic  ?2 who asks, or NULL
 -- Gives also: whether somebody else is to move the mark.
 SELECT m.high_water_mark, m.topic_start,
@@ -13,3 +15,14 @@ SELECT m.high_water_mark, m.topic_start,
            AND m.lease_expires_at > UTC_TIMESTAMP(6)
   FROM ${high_water_mark_store_table} AS m
  WHERE m.topic_name = ?1
+ UNION ALL
+SELECT r.val, 0, r.val, 0
+  FROM (SELECT coalesce(max(val), 0) AS val
+          FROM ${read_model_capture_positions_table}
+         WHERE topic = substr(?1, 12)) AS r
+ WHERE substr(?1, 1, 11) = 'read-model:'
+ UNION ALL
+SELECT r.val, 0, r.val, 0
+  FROM (SELECT CAST(coalesce(sum(val), 0) AS SIGNED) AS val
+          FROM ${read_model_capture_positions_table}) AS r
+ WHERE ?1 = 'read-model-topics'

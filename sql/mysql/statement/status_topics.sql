@@ -1,4 +1,7 @@
--- The topics that have a mark.
+-- The topics that have a mark, and those of read models, which have none.
 SELECT topic_name
   FROM ${high_water_mark_store_table}
- ORDER BY topic_name
+ UNION ALL
+SELECT CONCAT('read-model:', topic)
+  FROM ${read_model_capture_positions_table}
+ ORDER BY 1

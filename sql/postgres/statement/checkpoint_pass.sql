@@ -8,7 +8,7 @@
 -- not for: sqlite mysql
 -- ?1 consumer id  ?2 source  ?3 partitions  ?4 generations  ?5 instance
 -- ?6 from position  ?7 to position  ?8 epoch
--- ?9 whether messages are undelivered
+-- ?9 whether messages are undelivered  ?10 whether it has a topic that is on
 UPDATE ${consumer_checkpoints_table} AS k
    SET position = ?7::bigint
   FROM ${consumers_table} AS c
@@ -25,6 +25,9 @@ UPDATE ${consumer_checkpoints_table} AS k
    AND c.id = k.consumer_id
    AND c.state IS NULL
    AND coalesce(c.epoch, 0) = ?8::bigint
+   AND EXISTS (SELECT 1 FROM ${read_model_topics_table} AS t
+                WHERE t.topic = c.consumer_name
+                  AND c.consumer_type = 'projection') = ?10::boolean
    AND EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
                 WHERE consumer_id = ?1::text::uuid
                   AND source_name = ?2::text

@@ -36,6 +36,8 @@ WITH locks AS MATERIALIZED (
                             '${event_store_global_position_table}'::regclass
                         WHEN 'event-capture' THEN
                             '${event_capture_global_position_table}'::regclass
+                        WHEN 'read-model-topics' THEN
+                            '${read_model_capture_positions_table}'::regclass
                         END
        AND h.pid IS DISTINCT FROM pg_backend_pid()
 )

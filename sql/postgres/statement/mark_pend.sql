@@ -34,4 +34,6 @@ UPDATE ${high_water_mark_store_table} AS m
                           '${event_store_global_position_table}'::regclass
                       WHEN 'event-capture' THEN
                           '${event_capture_global_position_table}'::regclass
+                      WHEN 'read-model-topics' THEN
+                          '${read_model_capture_positions_table}'::regclass
                       END) = 1

@@ -25,6 +25,15 @@ SELECT m.high_water_mark, m.topic_start,
                    AND pg_sequence_last_value(
                            '${event_capture_global_position_table}') IS NULL),
                pg_sequence_last_value('${event_capture_global_position_table}'))
+       WHEN 'read-model-topics' THEN
+           coalesce(
+               pg_sequence_last_value('${read_model_capture_positions_table}'),
+               (SELECT s.last_value - 1
+                  FROM ${read_model_capture_positions_table} AS s
+                 WHERE NOT s.is_called
+                   AND pg_sequence_last_value(
+                           '${read_model_capture_positions_table}') IS NULL),
+               pg_sequence_last_value('${read_model_capture_positions_table}'))
        END,
        m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2::text, '')
            AND m.lease_expires_at > clock_timestamp()

@@ -16,6 +16,8 @@ SELECT a.pid, NULL::text, a.usename::text, a.application_name::text,
                        '${event_store_global_position_table}'::regclass
                    WHEN 'event-capture' THEN
                        '${event_capture_global_position_table}'::regclass
+                   WHEN 'read-model-topics' THEN
+                       '${read_model_capture_positions_table}'::regclass
                    END, 'pg_class')
                FROM 'cache restored at (.*)$')::timestamptz)
  ORDER BY a.backend_start

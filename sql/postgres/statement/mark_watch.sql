@@ -27,6 +27,15 @@ SELECT m.high_water_mark, m.topic_start,
                    AND pg_sequence_last_value(
                            '${event_capture_global_position_table}') IS NULL),
                pg_sequence_last_value('${event_capture_global_position_table}'))
+       WHEN 'read-model-topics' THEN
+           coalesce(
+               pg_sequence_last_value('${read_model_capture_positions_table}'),
+               (SELECT s.last_value - 1
+                  FROM ${read_model_capture_positions_table} AS s
+                 WHERE NOT s.is_called
+                   AND pg_sequence_last_value(
+                           '${read_model_capture_positions_table}') IS NULL),
+               pg_sequence_last_value('${read_model_capture_positions_table}'))
        END,
        m.pending_end, m.pending_horizon,
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
@@ -55,6 +64,8 @@ SELECT m.high_water_mark, m.topic_start,
                           '${event_store_global_position_table}'::regclass
                       WHEN 'event-capture' THEN
                           '${event_capture_global_position_table}'::regclass
+                      WHEN 'read-model-topics' THEN
+                          '${read_model_capture_positions_table}'::regclass
                       END
               ) AS s (seq)) AS t
  WHERE m.topic_name = ?1::text

@@ -1,0 +1,160 @@
+#include "base/memory.h"
+#include "model/read_model_fill.h"
+#include "run/host_parts.h"
+#include "topic/read_model_switch.h"
+
+/* How long a switch that met another one, or a batch, is tried again. */
+#define SWITCH_FOR_US (2 * CLOCK_SECOND)
+
+static enum status switch_on(struct host *host, const char *projection,
+                             struct diag *diag)
+{
+    struct application *app = host->app;
+    int64_t end = clock_monotonic() + SWITCH_FOR_US;
+    bool switched, undone;
+    enum status status = flight_settle(&host->flight, &undone, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = read_model_positions_mend(app->db, app->catalog, projection, diag);
+    do {
+        if (status == STATUS_OK || status == STATUS_CONFLICT)
+            status = read_model_switch_on(app->db, app->catalog, projection,
+                                          clock_now(&app->clock), &switched,
+                                          diag);
+    } while (status == STATUS_CONFLICT && clock_monotonic() < end);
+    if (status != STATUS_OK || !switched)
+        return status;
+    host_fill_forget(host);
+    log_write(&app->log, LOG_INFO, &(struct log_about){.consumer = projection},
+              "its read models go to the topic " TOPIC_READ_MODEL
+              "%s from now on; those that are there are filled in",
+              projection);
+    return STATUS_OK;
+}
+
+static enum status is_filled(struct host *host, const char *projection,
+                             bool *filled, struct diag *diag)
+{
+    struct application *app = host->app;
+    struct arena arena = ARENA_EMPTY;
+    struct read_model_switch state = {.on = false};
+    enum status status = db_begin_read(app->db, diag);
+
+    if (status == STATUS_OK)
+        status = read_model_switch_read(app->db, app->catalog, projection,
+                                        &arena, &state, diag);
+    db_rollback(app->db);
+    *filled = state.filled;
+    arena_free(&arena);
+    return status;
+}
+
+enum status host_switch_source(struct host *host,
+                               const struct declaration *declaration,
+                               bool *ready, struct diag *diag)
+{
+    const char *read = read_model_topic_projection(declaration->source);
+    enum status status;
+
+    *ready = true;
+    if (read == NULL)
+        return STATUS_OK;
+    status = switch_on(host, read, diag);
+    if (status == STATUS_OK && declaration->starts_now)
+        status = is_filled(host, read, ready, diag);
+    return status;
+}
+
+enum status host_switch_own(struct host *host,
+                            const struct declaration *declaration,
+                            struct diag *diag)
+{
+    return declaration->topic ? switch_on(host, declaration->name, diag)
+                              : STATUS_OK;
+}
+
+void host_fill_forget(struct host *host)
+{
+    mem_free(host->fill.lists);
+    host->fill = (struct host_fill){.told = host->fill.told};
+}
+
+/* Only of a projection that is declared here it is known where its read models
+ * are. */
+static void take_unfilled(void *arg, struct text projection)
+{
+    struct host *host = arg;
+    struct host_fill *fill = &host->fill;
+
+    for (size_t i = 0; i < host->nworkers; i++) {
+        const struct declaration *d = host->workers[i].declared.declaration;
+
+        if (d->kind != DECLARATION_PROJECTION ||
+            !text_equal(text_of(d->name), projection))
+            continue;
+        fill->lists = mem_grow(fill->lists, fill->count + 1,
+                               sizeof(const struct declaration *));
+        fill->lists[fill->count++] = d;
+    }
+}
+
+static enum status find_unfilled(struct host *host, struct diag *diag)
+{
+    struct application *app = host->app;
+    enum status status = db_begin_read(app->db, diag);
+
+    host_fill_forget(host);
+    if (status == STATUS_OK)
+        status = read_model_switch_unfilled(app->db, app->catalog,
+                                            take_unfilled, host, diag);
+    db_rollback(app->db);
+    host->fill.known = status == STATUS_OK;
+    return status;
+}
+
+/* What does not pass by itself is told, and tried again with the next look. */
+static enum status give_up(struct host *host, const char *projection,
+                           const struct diag *diag)
+{
+    if (!host->fill.told)
+        log_write(&host->app->log, LOG_ERROR,
+                  &(struct log_about){.consumer = projection},
+                  "its topic cannot be filled: %s", diag->message);
+    host->fill.told = true;
+    host->fill.count = 0;
+    return STATUS_OK;
+}
+
+enum status host_fill_topics(struct host *host, bool *worked, struct diag *diag)
+{
+    struct application *app = host->app;
+    struct host_fill *fill = &host->fill;
+    struct read_model_fill one = {
+        .names = &app->settings->names,
+        .catalog = app->catalog,
+        .clock = &app->clock,
+        .partitions = app->settings->partitions,
+        .notify = app->settings->notify,
+    };
+    bool undone, more = false;
+    enum status status = STATUS_OK;
+
+    if (fill->known && fill->count == 0)
+        return STATUS_OK;
+    status = flight_settle(&host->flight, &undone, diag);
+    if (status == STATUS_OK && !fill->known)
+        status = find_unfilled(host, diag);
+    if (status != STATUS_OK || fill->count == 0)
+        return status;
+    one.declaration = fill->lists[fill->count - 1];
+    status = read_model_fill_batch(&one, app->db, &more, diag);
+    if (status != STATUS_OK && !host_is_passing(status))
+        return give_up(host, one.declaration->name, diag);
+    if (status != STATUS_OK)
+        return status;
+    fill->told = false;
+    fill->count -= !more;
+    *worked = true;
+    return STATUS_OK;
+}

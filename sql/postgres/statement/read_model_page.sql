@@ -1,0 +1,18 @@
+-- Messages of one topic of read models in the columns of event_page and, behind
+-- them, the depth of the cascade; topic/event_page.c appends the order by
+-- position and the limit.
+-- ?1 after position  ?2 up to position  ?3 limit
+-- ?4 types or NULL  ?5 topic  ?6 partitions or NULL
+SELECT topic_position AS global_position, id, NULL::text, read_model_key, NULL::bigint,
+       CASE WHEN deleted THEN 'read-model.Deleted'
+            ELSE 'read-model.Changed' END,
+       read_model_revision, payload, metadata, occurred_at, partition_key,
+       cascade_depth
+  FROM ${read_model_capture_records_table}
+ WHERE topic = ?5::text
+   AND topic_position > ?1::bigint
+   AND topic_position <= ?2::bigint
+   AND (?4::text[] IS NULL
+        OR CASE WHEN deleted THEN 'read-model.Deleted'
+             ELSE 'read-model.Changed' END = ANY (?4::text[]))
+   AND (?6::bigint[] IS NULL OR partition_key = ANY (?6::bigint[]))

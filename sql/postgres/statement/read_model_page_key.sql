@@ -1,0 +1,19 @@
+-- The same as read_model_page for one read model, by way of its own index.
+-- ?1 after position  ?2 up to position  ?3 limit
+-- ?4 types or NULL  ?5 topic  ?6 partitions or NULL
+-- ?7 read model's key  ?8 its partition, which the index does not need
+SELECT topic_position AS global_position, id, NULL::text, read_model_key, NULL::bigint,
+       CASE WHEN deleted THEN 'read-model.Deleted'
+            ELSE 'read-model.Changed' END,
+       read_model_revision, payload, metadata, occurred_at, partition_key,
+       cascade_depth
+  FROM ${read_model_capture_records_table}
+ WHERE ?8::bigint IS NOT NULL
+   AND topic = ?5::text
+   AND read_model_key = ?7::text
+   AND topic_position > ?1::bigint
+   AND topic_position <= ?2::bigint
+   AND (?4::text[] IS NULL
+        OR CASE WHEN deleted THEN 'read-model.Deleted'
+             ELSE 'read-model.Changed' END = ANY (?4::text[]))
+   AND (?6::bigint[] IS NULL OR partition_key = ANY (?6::bigint[]))
