@@ -74,6 +74,7 @@ static void keep(struct consumer *c, int64_t position, int partition,
     own->position = position;
     own->partition = partition;
     own->unresolved = unresolved;
+    own->retried = false;
     own->failures = failures;
     buffer_clear(&own->key);
     buffer_append_text(&own->key, key);
@@ -355,7 +356,7 @@ enum status careful_take_back(struct consumer *c,
     struct text *ids;
     size_t nids = 0, left = 0;
 
-    if (c->counted.position == 0)
+    if (c->counted.position == 0 || c->counted.retried)
         return STATUS_OK;
     ids = arena_alloc(&c->arena, (*count + 1) * sizeof(*ids));
     for (size_t i = 0; i < *count; i++) {
@@ -377,6 +378,7 @@ enum status careful_end(struct consumer *c, struct diag *diag)
     bool run;
     enum status status;
 
+    careful_retried(c);
     if (c->counted.position == 0)
         return STATUS_OK;
     status = apply_begin(c, &run, &lock, diag);
@@ -402,6 +404,12 @@ void careful_saw_due(struct consumer *c, size_t count)
 {
     if (count == 0 && !is_on(c))
         c->careful_retries = false;
+}
+
+void careful_retried(struct consumer *c)
+{
+    if (c->counted.retried)
+        c->counted.position = 0;
 }
 
 bool careful_is_of_row(const struct consumer *c,
@@ -454,6 +462,7 @@ enum status careful_count_row(struct consumer *c,
                                  text_equal(rows[i].key, row->key))))
             failed[nfailed++] = (struct undelivered_failed){rows[i].id, entry};
     keep(c, position, row->partition, row->key, row->unresolved, failures);
+    c->counted.retried = true;
     return undelivered_fail(env->db, env->names, failed, nfailed, &c->arena,
                             diag);
 }

@@ -65,7 +65,8 @@ void careful_passed(struct consumer *consumer, const struct poll *poll,
                     int64_t through);
 
 /** Before a stop: takes back what was counted for an attempt that will not be
- * made. */
+ * made. The count of a retry stays: its row is also what is left of the
+ * message. */
 enum status careful_end(struct consumer *consumer,
                         struct diag *diag) MUST_CHECK;
 
@@ -83,6 +84,10 @@ bool careful_is_of_row(const struct consumer *consumer,
  * counted first. */
 bool careful_row_is_counted(const struct consumer *consumer,
                             struct undelivered_row *row);
+
+/** After the commit of what was due: nothing is counted before it is made any
+ * more. */
+void careful_retried(struct consumer *consumer);
 
 /** Queues that it is, for the caller to commit. */
 enum status careful_count_row(struct consumer *consumer,

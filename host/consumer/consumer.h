@@ -78,6 +78,7 @@ struct consumer_counted {
     int partition;
     struct buffer key;
     bool unresolved;
+    bool retried; /* it is counted in the row of an earlier failure */
     int failures; /* with this one */
 
     /* the step in hand */

@@ -366,6 +366,7 @@ static void let_go(struct consumer *c, const struct batch *batch)
 static void batch_committed(struct consumer *c, const struct batch *batch)
 {
     c->retries.conflicts = 0;
+    careful_retried(c);
     c->retries.singly -= batch->count < c->retries.singly ? batch->count
                                                           : c->retries.singly;
     let_go(c, batch);

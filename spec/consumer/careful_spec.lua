@@ -102,6 +102,31 @@ dialect.each(function(database)
       applied_all_but(1)
     end)
 
+    it("stays undelivered when its retry fails and the host is stopped then", function()
+      start(5, [[if event.payload.i == 7 then
+        if ctx.attempt == 2 and os.getenv "SPEC_DIES" then os.exit(9) end
+        if not os.getenv "SPEC_STANDS" then error "not now" end
+      end]])
+      -- the third attempt is far away
+      app:configure((CONFIG:format(5):gsub('delay = "1ms"', 'delay = "100ms", factor = 1000, max_delay = "1h"')))
+      process.wait_until(function()
+        return app:moontide("run", "--until-idle", { env = { SPEC_DIES = "1" } }).code == 9
+      end, 30, "the death in the second attempt")
+      -- whoever takes over makes it again, and is stopped then
+      local row
+      process.wait_until(function()
+        app:expect(75, "run", "--until-idle")
+        row = app.db:value [[SELECT message_position, status, failure_count FROM CONSUMER_UNDELIVERED_MESSAGES
+          WHERE failure_reason IS NOT NULL]]
+        return row ~= "7|FAILED|1"
+      end, 30, "the second attempt")
+      assert.equal("7|FAILED|2", row)
+      app:ok("dead-letters", "retry", "7")
+      app:ok("run", "--until-idle", { env = { SPEC_STANDS = "1" } })
+      assert.equal("0", app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES")
+      applied_all_but(0)
+    end)
+
     it("counts as well when only its retry does it", function()
       start(3, [[if event.payload.i == 7 then
         if ctx.attempt == 1 then error "not now" end
