@@ -60,6 +60,8 @@ struct declaration_field {
     size_t ninner;
 };
 
+struct saga_step_rule; /* model/saga_steps.h */
+
 struct declaration {
     enum declaration_kind kind;
     const char *name; /* "account-summary": the consumer's name */
@@ -104,6 +106,9 @@ struct declaration {
     enum saga_unknown unknown;
     const struct text *deadlines; /* names that have a handler, sorted */
     size_t ndeadlines;
+    const struct saga_step_rule *steps; /* of an orchestrated saga */
+    size_t nsteps;
+    bool tells_end; /* has an on_end function */
     struct fingerprint fingerprint;
     size_t index; /* place in the script's list: names it in handler calls */
 };

@@ -20,6 +20,7 @@
 
 struct append_event; /* topic/append.h */
 struct effects;      /* model/effects.h: what the running call may cause */
+struct saga_steps;   /* model/saga_steps.h: an orchestrated saga's */
 struct handler_sql;  /* model/handler_sql.h: SQL for the running call */
 
 /** What one call runs with. Valid during the call only. */
@@ -64,6 +65,8 @@ struct handler_part {
 enum handler_saga_function {
     HANDLER_SAGA_EVENT,    /* on[type] */
     HANDLER_SAGA_DEADLINE, /* deadlines[name] */
+    HANDLER_SAGA_MESSAGE,  /* what a step or its compensation sends */
+    HANDLER_SAGA_END,      /* on_end */
 };
 
 /** What a saga's code has asked of one of its deadlines. */
@@ -79,19 +82,31 @@ struct handler_deadline {
 /** One call of a saga's code, and what it did. */
 struct handler_saga {
     enum handler_saga_function function;
-    struct handler_part part; /* EVENT */
-    size_t deadline;          /* DEADLINE: place of its name */
-    struct text payload;      /* DEADLINE: JSON, or NULL data */
-    int64_t due_at;           /* DEADLINE */
+    struct handler_part part; /* EVENT; others: of what brought it about */
+    bool of_deadline;  /* MESSAGE, END: a deadline brought it about, no event */
+    size_t step;       /* MESSAGE: place of the step */
+    bool compensation; /* MESSAGE: of what undoes it */
+    const char *outcome;            /* END */
+    const struct saga_steps *steps; /* its history; NULL: it has no steps */
+    size_t deadline;                /* DEADLINE: place of its name */
+    struct text payload;            /* DEADLINE: JSON, or NULL data */
+    int64_t due_at;                 /* DEADLINE */
     bool held; /* the slot holds the state; if not, it is filled from: */
     struct text state; /* JSON; NULL data: there is none, `initial` makes it */
     struct arena *arena; /* of what it asks for */
     /* what it did */
     struct buffer *json; /* the state after it is appended */
     bool completed;
+    struct text message;                /* MESSAGE: JSON, from `arena` */
     struct handler_deadline *deadlines; /* in the order asked for */
     size_t ndeadlines;
 };
+
+/** Whether there is no event to show. */
+static inline bool handler_saga_of_deadline(const struct handler_saga *saga)
+{
+    return saga->of_deadline || saga->function == HANDLER_SAGA_DEADLINE;
+}
 
 enum handler_outcome {
     HANDLER_CHANGED,   /* the slot holds the new state */

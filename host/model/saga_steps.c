@@ -145,6 +145,7 @@ static void await(struct saga_steps *steps, struct saga_steps_turn *turn,
     }
     row->deadline_at = steps->now + wait;
     turn->deadline_changed = true;
+    turn->wait_us = wait;
     turn->deadline_at = row->deadline_at;
 }
 

@@ -121,7 +121,8 @@ struct saga_steps_turn {
     struct saga_steps_alert *alerts;
     size_t nalerts;
     bool deadline_changed;
-    int64_t deadline_at; /* the new one, 0: none is left */
+    int64_t wait_us;     /* until the new one from now on */
+    int64_t deadline_at; /* the new one by `now`, 0: none is left */
     enum saga_steps_end end;
 };
 

@@ -1,10 +1,12 @@
 #include "script/declare.h"
 
 #include "base/buffer.h"
+#include "model/saga_steps.h"
 #include "schema/names.h"
 #include "schema/query_table.h"
 #include "script/declare_build.h"
 #include "script/declare_event_type.h"
+#include "script/declare_steps.h"
 #include "script/fingerprint_compute.h"
 #include "script/lua_call.h"
 #include "script/native.h"
@@ -229,7 +231,11 @@ static void take_common(struct declare_build *b, size_t index)
     b->declaration = d;
     b->code = &b->set->code[index];
     *b->code = (struct declare_code){
-        .key = LUA_NOREF, .reset = LUA_NOREF, .on_error = LUA_NOREF};
+        .key = LUA_NOREF,
+        .reset = LUA_NOREF,
+        .on_error = LUA_NOREF,
+        .on_end = LUA_NOREF,
+    };
     d->kind = kind_of(b);
     d->index = index;
     d->name = declare_text(b, "name").data;
@@ -283,6 +289,7 @@ static void take_saga(const struct declare_build *b)
         b->code->deadlines[i] = luaL_ref(b->L, LUA_REGISTRYINDEX);
     }
     lua_pop(b->L, 1);
+    declare_steps(b);
 }
 
 static void take_aggregate(struct declare_build *b, size_t index)
@@ -451,6 +458,14 @@ static void find_warnings(lua_State *L, struct declare_set *set)
             w.what = what;
             scan_function(L, scan, set->code[i].deadlines[n], &w);
         }
+        for (size_t n = 0; n < 2 * d->nsteps; n++) {
+            snprintf(what, sizeof(what), "the message of the step %.100s",
+                     d->steps[n / 2].name.data);
+            w.what = what;
+            scan_function(L, scan, set->code[i].messages[n], &w);
+        }
+        w.what = "the on_end function";
+        scan_function(L, scan, set->code[i].on_end, &w);
     }
     upvalue_scan_close(scan);
     if (w.items == NULL)

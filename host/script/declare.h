@@ -25,6 +25,8 @@ struct declare_code {
     int *handlers;  /* one per declaration.types */
     int *commands;  /* one per declaration.commands */
     int *deadlines; /* one per declaration.deadlines */
+    int *messages;  /* two per declaration.steps: its own, its compensation's */
+    int on_end;     /* LUA_NOREF: none */
 };
 
 /** Filled by declare_end; memory comes from the arena, references belong to

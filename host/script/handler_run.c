@@ -171,7 +171,9 @@ void handler_run_note_wheres(struct handler_code *code, lua_State *L)
         size_t commands = d->ntypes + ENTRY_COUNT;
         const char **wheres = arena_alloc(
             &code->arena,
-            (commands + d->ncommands + d->ndeadlines) * sizeof(*wheres));
+            (commands + d->ncommands + d->ndeadlines + 2 * d->nsteps + 1) *
+                sizeof(*wheres));
+        const char **last = wheres + commands + d->ncommands + d->ndeadlines;
 
         for (size_t t = 0; t < d->ntypes; t++)
             wheres[t] = note_where(code, L, d, functions->handlers[t]);
@@ -184,13 +186,31 @@ void handler_run_note_wheres(struct handler_code *code, lua_State *L)
         for (size_t n = 0; n < d->ndeadlines; n++)
             wheres[commands + d->ncommands + n] = note_where(
                 code, L, d, functions->deadlines[n]);
+        for (size_t m = 0; m < 2 * d->nsteps; m++)
+            *last++ = note_where(code, L, d, functions->messages[m]);
+        *last = note_where(code, L, d, functions->on_end);
         code->wheres[i] = wheres;
     }
 }
 
 static bool is_of_deadline(const struct handler_job *job)
 {
-    return job->saga != NULL && job->saga->function == HANDLER_SAGA_DEADLINE;
+    return job->saga != NULL && handler_saga_of_deadline(job->saga);
+}
+
+/* Place of a saga's function that is not of an event, behind those of
+ * commands. */
+static size_t own_of_saga(const struct declaration *d,
+                          const struct handler_saga *saga)
+{
+    switch (saga->function) {
+    case HANDLER_SAGA_MESSAGE:
+        return d->ndeadlines + 2 * saga->step + saga->compensation;
+    case HANDLER_SAGA_END:
+        return d->ndeadlines + 2 * d->nsteps;
+    default:
+        return saga->deadline;
+    }
 }
 
 /* Where the function begins that an entry is about. */
@@ -204,9 +224,9 @@ static const char *where_of(const struct handler_job *job,
     if (entry == ENTRY_COMMAND)
         return code
             ->wheres[d->index][d->ntypes + ENTRY_COUNT + command_of(job)];
-    if (is_of_deadline(job))
+    if (job->saga != NULL && job->saga->function != HANDLER_SAGA_EVENT)
         return code->wheres[d->index][d->ntypes + ENTRY_COUNT + d->ncommands +
-                                      job->saga->deadline];
+                                      own_of_saga(d, job->saga)];
     if (is_by_type(entry))
         at = map_get(&code->types[d->index], job->type);
     return code->wheres[d->index][at == MAP_ABSENT ? d->ntypes + (size_t)entry

@@ -5,13 +5,14 @@
 #include "script/ctx_effect.h"
 #include "script/handler_parts.h"
 #include "script/json_codec.h"
+#include "script/saga_step_call.h"
 #include "script/value.h"
 
 #include <assert.h>
 #include <math.h>
 
-static const char *const NAMES[] = {"id",     "state",    "deadline",
-                                    "cancel", "complete", NULL};
+static const char *const NAMES[] = {"id",       "state",   "deadline", "cancel",
+                                    "complete", "history", NULL};
 
 /* Upvalues of saga_index; methods have the first one only. */
 enum { UP_CODE = 1, UP_METHODS };
@@ -60,6 +61,10 @@ static int saga_index(lua_State *L)
         key.data = lua_tolstring(L, 2, &key.len);
     if (text_equal(key, TEXT_LITERAL("state")))
         return 1;
+    if (text_equal(key, TEXT_LITERAL("history"))) {
+        saga_step_call_push_history(check_saga(L, "complete"), L);
+        return 1;
+    }
     if (!text_equal(key, TEXT_LITERAL("id")))
         return unknown_name(L, "a saga has no");
     code = check_saga(L, "complete");
@@ -82,7 +87,12 @@ static int saga_newindex(lua_State *L)
 /* saga:complete() */
 static int saga_complete(lua_State *L)
 {
-    check_saga(L, "complete")->saga->completed = true;
+    struct handler_code *code = check_saga(L, "complete");
+
+    if (code->call->declaration->nsteps > 0)
+        return luaL_error(L, "saga:complete: this saga has steps, and ends "
+                             "when they have");
+    code->saga->completed = true;
     return 0;
 }
 
@@ -343,10 +353,19 @@ static void push_deadline(lua_State *L, struct handler_job *job)
 static int function_of(const struct handler_job *job)
 {
     const struct declare_code *functions = handler_run_code(job);
+    const struct handler_saga *saga = job->saga;
 
-    return job->saga->function == HANDLER_SAGA_DEADLINE
-               ? functions->deadlines[job->saga->deadline]
-               : functions->handlers[job->saga->part.type];
+    switch (saga->function) {
+    case HANDLER_SAGA_DEADLINE:
+        return functions->deadlines[saga->deadline];
+    case HANDLER_SAGA_MESSAGE:
+        return functions->messages[2 * saga->step + saga->compensation];
+    case HANDLER_SAGA_END:
+        return functions->on_end;
+    case HANDLER_SAGA_EVENT:
+        break;
+    }
+    return functions->handlers[saga->part.type];
 }
 
 /* The saga lies at `index`. */
@@ -358,12 +377,21 @@ static int call_function(lua_State *L, struct handler_job *job, int index)
     lua_rawgeti(L, LUA_REGISTRYINDEX, function_of(job));
     lua_pushvalue(L, -1);
     lua_pushvalue(L, index);
-    if (job->saga->function == HANDLER_SAGA_DEADLINE)
+    if (job->saga->function == HANDLER_SAGA_END)
+        lua_pushstring(L, job->saga->outcome);
+    else if (job->saga->function == HANDLER_SAGA_DEADLINE)
         push_deadline(L, job);
+    else if (job->saga->of_deadline)
+        lua_pushnil(L);
     else
         handler_parts_push_event(L, job);
     ctx_push(job->code, L);
     lua_call(L, 3, 1);
+    if (job->saga->function == HANDLER_SAGA_MESSAGE) {
+        saga_step_call_take_message(L, job, top + 1);
+        lua_settop(L, top);
+        return 0;
+    }
     if (lua_isnil(L, -1)) {
         lua_settop(L, top);
         return 0;
@@ -409,7 +437,7 @@ static int run_part(lua_State *L, struct handler_job *job)
 {
     int saga = lua_gettop(L) + 1;
 
-    if (job->saga->function == HANDLER_SAGA_EVENT &&
+    if (!handler_saga_of_deadline(job->saga) &&
         job->part != job->saga->part.part)
         return 0;
     job->code->part = job->part;
@@ -429,7 +457,7 @@ int saga_call_enter(lua_State *L)
 {
     struct handler_job *job = lua_touserdata(L, 1);
 
-    if (job->saga->function == HANDLER_SAGA_DEADLINE)
+    if (handler_saga_of_deadline(job->saga))
         return run_part(L, job);
     handler_parts_each(L, job, false, run_part);
     return 0;

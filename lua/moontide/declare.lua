@@ -87,22 +87,7 @@ local function check_keys(d, spec)
   take.only(d, spec, words)
 end
 
-local MICROSECONDS = 1000000
-local DURATION_MAX = 365 * 86400 * MICROSECONDS
-
-local function take_duration(d, key, value)
-  local amount = value
-  if type(value) == "string" then
-    amount = native.duration(value)
-  elseif type(value) == "number" then
-    amount = math.floor(value * MICROSECONDS + 0.5)
-  end
-  if type(amount) ~= "number" or not (amount >= 0 and amount <= DURATION_MAX) then
-    fail(d, '%s is %s; it must be a duration: seconds, or text like "250ms", up to 365 days', key,
-      type(value) == "number" and tostring(value) or describe(value))
-  end
-  return amount
-end
+local take_duration = take.duration
 
 local RETRY = {
   attempts = function(d, key, value) return take.range(d, key, value, 1, 1000000, true) end,
@@ -141,8 +126,10 @@ local function take_on_error(d, on_error)
     near and (' (did you mean "%s"?)'):format(near) or "", table.concat(ON_ERROR, ", "))
 end
 
-local function take_handlers(d, on)
-  if on == nil then
+local function take_handlers(d, on, steps)
+  if on == nil and steps ~= nil then
+    return {}, {}
+  elseif on == nil then
     fail(d, "no handlers: on = { [\"some.Type\"] = function ... } is missing")
   elseif type(on) == "table" and next(on) == nil then
     fail(d, "no handlers: on is empty")
@@ -372,7 +359,7 @@ local function build_consumer(d, spec)
     d.key = take.a_function(d, spec, "key")
   end
   d.key_field = key_fields[d.key]
-  d.handlers, d.types = take_handlers(d, spec.on)
+  d.handlers, d.types = take_handlers(d, spec.on, d.kind == "saga" and spec.steps or nil)
   check_read_model_types(d)
   d.retry = take_retry(d, spec.retry)
   d.on_error = take_on_error(d, spec.on_error)

@@ -1,19 +1,23 @@
 --- Sagas: what moontide.saga adds to a consumer's declaration, checked. Such a
 -- declaration has, beside those of a consumer, the fields key (its `id`),
 -- starts (type -> true), unknown (word), deadlines (sorted names),
--- deadline_functions (name -> function) and starts_now.
+-- deadline_functions (name -> function), starts_now, and those of its steps
+-- (declare_steps.lua).
 local name, native = ...
 if type(native) ~= "table" then
   native = require "moontide.core"
 end
 assert(name)
+local steps = require "moontide.declare_steps"
 local take = require "moontide.declare_take"
 
 local fail, describe = take.fail, take.describe
 
 local UNKNOWN = { "ignore", "dead_letter", "error" }
 
-local saga = { KEYS = { "id", "starts", "unknown", "initial", "deadlines", "start" } }
+local RESERVED = "moontide:" -- beginning of the names of the host's own deadlines
+
+local saga = { KEYS = { "id", "starts", "unknown", "initial", "deadlines", "start", "steps", "on_end" } }
 
 local function take_id(d, spec)
   if spec.key ~= nil then
@@ -24,13 +28,13 @@ local function take_id(d, spec)
   return take.a_function(d, spec, "id")
 end
 
-local function take_starts(d, starts)
+local function take_starts(d, starts, orchestrated)
   if starts == nil or type(starts) == "table" and next(starts) == nil then
     fail(d, 'starts is missing: the types that begin a saga, as in starts = { "order.Placed" }')
   end
   local set = {}
   for _, event_type in ipairs(take.list(d, "starts", starts)) do
-    if not d.handlers[event_type] then
+    if not d.handlers[event_type] and not orchestrated then
       local near = native.nearest(event_type, d.types)
       fail(d, 'starts has "%s", which `on` has no handler for%s', event_type,
         near and ('; did you mean "%s"?'):format(near) or "")
@@ -64,6 +68,8 @@ local function take_deadlines(d, deadlines)
     elseif type(deadlines[deadline]) ~= "function" then
       fail(d, 'deadlines["%s"] is %s; the handler of a deadline is a function', deadline,
         describe(deadlines[deadline]))
+    elseif deadline:sub(1, #RESERVED) == RESERVED then
+      fail(d, 'deadlines["%s"]: names that begin with "%s" are the host\'s own', deadline, RESERVED)
     end
     functions[deadline] = deadlines[deadline]
   end
@@ -77,9 +83,10 @@ saga.key = take_id
 function saga.build(d, spec)
   d.fields = {}
   d.initial = take.a_function(d, spec, "initial")
-  d.starts = take_starts(d, spec.starts)
+  d.starts = take_starts(d, spec.starts, spec.steps ~= nil)
   d.unknown = take_unknown(d, spec.unknown)
   d.deadlines, d.deadline_functions = take_deadlines(d, spec.deadlines)
+  steps.build(d, spec)
 end
 
 return saga

@@ -6,6 +6,9 @@ if type(native) ~= "table" then
 end
 assert(name)
 
+local MICROSECONDS = 1000000
+local DURATION_MAX = 365 * 86400 * MICROSECONDS
+
 local take = { NAME_MAX = 255, TYPE_MAX = 255, IDENTIFIER_MAX = 63, NUMBER_MAX = 2147483647 }
 
 --- Raises at the declaration, which is where the fault can be seen.
@@ -83,6 +86,21 @@ function take.range(d, key, value, least, most, whole)
       most)
   end
   return value
+end
+
+--- A duration in microseconds.
+function take.duration(d, key, value)
+  local amount = value
+  if type(value) == "string" then
+    amount = native.duration(value)
+  elseif type(value) == "number" then
+    amount = math.floor(value * MICROSECONDS + 0.5)
+  end
+  if type(amount) ~= "number" or not (amount >= 0 and amount <= DURATION_MAX) then
+    fail(d, '%s is %s; it must be a duration: seconds, or text like "250ms", up to 365 days', key,
+      type(value) == "number" and tostring(value) or describe(value))
+  end
+  return amount
 end
 
 --- A list of distinct texts without holes, copied.

@@ -6,7 +6,8 @@
 -- place in the declaration. command_id and compensation_id are what a
 -- receiver recognises a repeated command by, so a resend keeps them.
 -- deadline_at is when the awaited answer, to the command or to its
--- compensation, is overdue, NULL while none is awaited.
+-- compensation, is overdue, NULL while none is awaited. message_json is the
+-- payload of what is awaited, to be sent again.
 CREATE TABLE IF NOT EXISTS ${saga_steps_table} (
     id                   UUID          NOT NULL PRIMARY KEY,
     instance_id          UUID          NOT NULL,
@@ -20,6 +21,7 @@ CREATE TABLE IF NOT EXISTS ${saga_steps_table} (
     compensation_id      UUID,
     sends                INTEGER       NOT NULL DEFAULT 1,
     compensation_sends   INTEGER       NOT NULL DEFAULT 0,
+    message_json         TEXT,
     deadline_at          TIMESTAMPTZ,
     failure_reason       VARCHAR(1000),
     sent_at              TIMESTAMPTZ   NOT NULL,
