@@ -23,7 +23,8 @@ struct outgoing {
     struct uuid event_id;
     bool own_id; /* the caller may have staged it before under this id */
     /** Send again, under the same id, what was staged and has been published;
-     * what still waits stays as it is. Only route and event_id are read. */
+     * what still waits stays as it is. What is not there any more is staged
+     * anew from the other fields; without a payload it is refused. */
     bool again;
     /* Optional ones: NULL. */
     struct text ordering_key; /* messages of one key go out in order */

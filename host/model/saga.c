@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "consumer/deadline.h"
 #include "model/handler_unit.h"
+#include "model/saga_flow.h"
 
 struct saga {
     struct saga_batch batch;
@@ -94,6 +95,12 @@ static enum status work_event(void *arg, struct saga_batch *batch, size_t slot,
             .part = parts[i],
         };
 
+        if (d->nsteps > 0 &&
+            (batch->slots[slot].present || d->starts[parts[i].type])) {
+            status = saga_flow_event(batch, slot, &call, &parts[i], failure,
+                                     diag);
+            continue;
+        }
         switch (admit(d, parts[i].type, &batch->slots[slot])) {
         case PASS:
             break;
@@ -132,8 +139,13 @@ static enum status work_deadline(void *arg, struct saga_batch *batch,
     };
 
     saga_deadlines_fired(batch->deadlines, &deadline->id);
-    if (!s->present || s->completed ||
-        !uuid_equal(&s->row.id, &deadline->instance))
+    if (!s->present || !uuid_equal(&s->row.id, &deadline->instance))
+        return STATUS_OK;
+    if (d->nsteps > 0 &&
+        text_equal(deadline->name, TEXT_LITERAL(SAGA_FLOW_DEADLINE)))
+        return saga_flow_deadline(batch, slot, &call, unit->message->payload,
+                                  failure, diag);
+    if (s->completed)
         return STATUS_OK;
     while (saga.deadline < d->ndeadlines &&
            !text_equal(d->deadlines[saga.deadline], deadline->name))

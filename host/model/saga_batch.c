@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "model/effects_unit.h"
+#include "model/saga_flow.h"
 
 /* Of the statements that are not the handlers'. */
 #define TAG_OWN INT64_MAX
@@ -12,6 +13,8 @@ void saga_batch_init(struct saga_batch *batch,
     *batch = (struct saga_batch){.options = *options};
     saga_instances_init(&batch->instances, options->declaration->name,
                         options->names, options->catalog);
+    saga_step_store_init(&batch->steps, options->declaration->name,
+                         options->names, options->catalog);
     batch->effects = effects_new(&options->effects);
     batch->deadlines = saga_deadlines_new(&(struct saga_deadlines_options){
         .saga_type = options->declaration->name,
@@ -86,14 +89,18 @@ enum status saga_batch_load(struct saga_batch *b, struct db *db,
         slot->completed = rows[i].completed;
         slot->state = rows[i].state;
     }
+    if (status == STATUS_OK)
+        status = saga_flow_load(b, db, diag);
     return status;
 }
 
 /* --- one unit of work ------------------------------------------------------
  */
 
-static void begin_instance(struct saga_batch *b, struct saga_slot *slot)
+void saga_batch_begin_instance(struct saga_batch *b, size_t at)
 {
+    struct saga_slot *slot = &b->slots[at];
+
     slot->row.id = uuid_v7(b->options.ids, clock_now(b->options.clock));
     slot->row.version = saga_instance_version(&slot->row.id);
     slot->present = true;
@@ -158,7 +165,7 @@ enum status saga_batch_call(struct saga_batch *b, size_t slot,
     if (status != STATUS_OK)
         return status;
     if (!s->present)
-        begin_instance(b, s);
+        saga_batch_begin_instance(b, slot);
     s->held = s->dirty = true;
     s->state = arena_copy(&b->arena, buffer_text(&b->json));
     s->completed |= saga->completed;
@@ -252,6 +259,8 @@ enum status saga_batch_finish(struct saga_batch *b, struct db *db,
 
     if (status == STATUS_OK)
         status = save(b, db, diag);
+    if (status == STATUS_OK)
+        status = saga_flow_save(b, db, TAG_OWN, diag);
     if (status == STATUS_OK)
         status = saga_deadlines_send(b->deadlines, db, diag);
     if (status != STATUS_OK)

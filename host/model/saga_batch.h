@@ -13,12 +13,14 @@
 #ifndef HOST_MODEL_SAGA_BATCH_H
 #define HOST_MODEL_SAGA_BATCH_H
 
+#include "base/log.h"
 #include "base/map.h"
 #include "consumer/applier.h"
 #include "model/effects.h"
 #include "model/handler.h"
 #include "model/saga_deadline.h"
 #include "model/saga_instance.h"
+#include "model/saga_step_store.h"
 #include "model/sql_unit.h"
 
 struct saga_batch_options {
@@ -30,7 +32,8 @@ struct saga_batch_options {
     const struct clock *clock;
     struct db *db;
     struct effects_options effects;
-    int64_t time_limit; /* microseconds that queued statements may take */
+    int64_t time_limit;    /* microseconds that queued statements may take */
+    const struct log *log; /* told what needs an operator */
 };
 
 /** One saga of the transaction; its place in the list is its slot. */
@@ -40,14 +43,17 @@ struct saga_slot {
     /* after what has run so far */
     bool present; /* there is an instance */
     bool completed;
-    struct text state; /* JSON, of one that is present */
-    bool held;         /* the handlers hold that state */
-    bool dirty;        /* it has to be written */
+    struct text state;         /* JSON, of one that is present */
+    bool held;                 /* the handlers hold that state */
+    bool dirty;                /* it has to be written */
+    struct saga_steps *steps;  /* of an orchestrated saga that is present */
+    struct saga_alert *alerts; /* model/saga_flow.c */
 };
 
 struct saga_batch {
     struct saga_batch_options options;
     struct saga_instances instances;
+    struct saga_step_store steps;
     struct effects *effects;
     struct saga_deadlines *deadlines;
     struct sql_unit sql;
@@ -89,6 +95,9 @@ enum status saga_batch_call(struct saga_batch *batch, size_t slot,
                             struct handler_call *call,
                             struct handler_saga *saga, struct failure *failure,
                             struct diag *diag) MUST_CHECK;
+
+/** Makes an instance for a slot that has none; from within a unit of work. */
+void saga_batch_begin_instance(struct saga_batch *batch, size_t slot);
 
 /** Queues what the units did, and writes what they caused. FAILED with
  * *failure: some unit left what cannot be written. CONFLICT: another has begun

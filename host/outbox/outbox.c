@@ -187,8 +187,8 @@ static enum status find_missing(struct staging *staging, struct diag *diag)
     for (size_t i = 0; i < staging->count; i++) {
         const struct outgoing *m = &staging->messages[i];
 
-        if (!m->again || staging->known[i])
-            continue;
+        if (!m->again || staging->known[i] || m->payload.len > 0)
+            continue; /* one that brings its content is staged anew */
         *staging->bad = i;
         uuid_format(&m->event_id, id);
         return diag_set(diag, STATUS_REFUSED,

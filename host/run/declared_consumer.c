@@ -88,6 +88,7 @@ static struct applier make_applier(struct declared_consumer *declared,
             .db = app->db,
             .effects = effects_of(app),
             .time_limit = settings->limit_time_us,
+            .log = &app->log,
         });
         return saga_applier(declared->saga);
     }

@@ -191,6 +191,16 @@ local function find_answers(d, list)
   return answers
 end
 
+--- Whom the steps publish to, checked when all declarations are there.
+local function note_publishers(d, list)
+  d.publishes = d.publishes or {}
+  for _, step in ipairs(list) do
+    for _, message in ipairs { step.forward, step.back } do
+      d.publishes[#d.publishes + 1] = { to = message.to, what = ('step "%s"'):format(step.name) }
+    end
+  end
+end
+
 --- build(d, spec): checks and fills the steps of a saga whose id, starts and
 -- handlers are there; `types` gets what answers and what begins it.
 function steps.build(d, spec)
@@ -214,6 +224,7 @@ function steps.build(d, spec)
     list[index] = take_step(d, step, index)
   end
   check_pivot(d, list)
+  note_publishers(d, list)
   d.steps = list
   local wanted = find_answers(d, list)
   for event_type in pairs(d.starts) do

@@ -154,6 +154,23 @@ static void sends_again_what_was_published(void **state)
         4);
 }
 
+static void stages_anew_what_is_to_go_again_and_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct outgoing again[2] = {under(message_of("mail", "1"), ID_1),
+                                under(message_of("mail", "2"), ID_2)};
+    size_t bad;
+
+    check_ok(f, stage(f, &again[0], 1, &bad));
+    again[0].again = again[1].again = true;
+    check_ok(f, stage(f, again, 2, &bad));
+    check_ok(f, stage(f, again, 2, &bad));
+    assert_int_equal(integer_of(f, "SELECT count(*) FROM OUTBOX"), 2);
+    assert_int_equal(integer_of(f, "SELECT count(*) FROM OUTBOX WHERE event_id "
+                                   "= '" ID_2 "' AND status = 'pending'"),
+                     1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +181,7 @@ int main(void)
         OUTBOX_TEST(refuses_an_id_with_other_content),
         OUTBOX_TEST(counts_characters_of_a_key),
         OUTBOX_TEST(sends_again_what_was_published),
+        OUTBOX_TEST(stages_anew_what_is_to_go_again_and_is_gone),
 #undef OUTBOX_TEST
     };
 

@@ -1,0 +1,273 @@
+-- Orchestrated sagas: the host sends the commands of the steps, takes the
+-- answers, and undoes what was done when one fails.
+local dialect = require "spec.support.dialect"
+local kit = require "spec.support.kit"
+
+local ORDER = [[
+  local saga = moontide.saga "order" { id = moontide.by "order", starts = { "order.Placed" },
+    retry = { attempts = 2, delay = "1m", max_delay = "10m", factor = 2, jitter = 0 },
+    initial = function() return { total = 0 } end,
+    on = { ["payment.Authorized"] = function(saga, event) saga.state.authorization = event.payload.authorization end },
+    steps = {
+      { name = "payment", to = "payments", command = "payment.Authorize", timeout = "10m",
+        message = function(saga, event)
+          saga.state.total = event.payload.total
+          return { order = saga.id, amount = event.payload.total }
+        end,
+        succeeds = "payment.Authorized", fails = { "payment.Declined" },
+        compensate = { command = "payment.Void", succeeds = "payment.Voided",
+          message = function(saga) return { order = saga.id, authorization = saga.state.authorization } end } },
+      { name = "stock", to = "warehouse", command = "stock.Reserve", timeout = "5m",
+        succeeds = "stock.Reserved", fails = "stock.Unavailable",
+        compensate = { command = "stock.Release", succeeds = "stock.Released", timeout = "2m" } },
+      { name = "shipment", to = "carrier", command = "shipment.Request", pivot = true, timeout = "1h",
+        succeeds = "shipment.Accepted", fails = { "shipment.Rejected" } },
+      { name = "confirm", to = "mail", command = "mail.Confirm", retriable = true } },
+    on_end = function(saga, outcome, ctx)
+      ctx:emit("order." .. outcome, { order = saga.id, steps = #saga.history, total = saga.state.total })
+    end }
+  return { saga, moontide.publisher "payments" { to = "stdout:" }, moontide.publisher "warehouse" { to = "stdout:" },
+    moontide.publisher "carrier" { to = "stdout:" }, moontide.publisher "mail" { to = "stdout:" } }]]
+
+dialect.each(function(database)
+  describe("an orchestrated saga", function()
+    local rig
+
+    after_each(function()
+      if rig then rig:close() end
+      rig = nil
+    end)
+
+    local function start(handlers, settings)
+      settings = settings or {}
+      settings.database, settings.handlers = database, handlers or ORDER
+      rig = kit.new(settings)
+    end
+
+    -- Events of the saga O-1, applied.
+    local function tell(...)
+      for _, event_type in ipairs { ... } do
+        local payload = { order = "O-1" }
+        if event_type == "order.Placed" then payload.total = 120 end
+        if event_type == "payment.Authorized" then payload.authorization = "A-7" end
+        rig:append("O-1", event_type, payload)
+        rig:run()
+      end
+    end
+
+    local function tell_of(event_type, metadata)
+      rig:append("O-1", event_type, { order = "O-1" }, { metadata = metadata })
+      rig:run()
+    end
+
+    -- Types of what was staged, in order.
+    local function sent()
+      local types = {}
+      for i, message in ipairs(rig.host:published()) do types[i] = message.type end
+      return types
+    end
+
+    local function message(event_type)
+      for _, m in ipairs(rig.host:published()) do
+        if m.type == event_type then return m end
+      end
+    end
+
+    local function ended()
+      local list = {}
+      for _, outcome in ipairs { "Completed", "Cancelled" } do
+        for _ = 1, #rig.host:emitted("order." .. outcome) do list[#list + 1] = outcome end
+      end
+      return list
+    end
+
+    local function steps()
+      local list = {}
+      for i, row in ipairs(rig:query [[SELECT step_name, round, state FROM SAGA_STEPS ORDER BY step_no, round]]) do
+        list[i] = ("%s %d %s"):format(row.step_name, tonumber(row.round), row.state)
+      end
+      return list
+    end
+
+    local function deadlines()
+      local list = {}
+      for i, row in ipairs(rig:query "SELECT name FROM SAGA_DEADLINES") do list[i] = row.name end
+      return list
+    end
+
+    it("sends one command after the other, up to its end", function()
+      start()
+      tell "order.Placed"
+      assert.same({ "payment.Authorize" }, sent())
+      assert.same({ order = "O-1", amount = 120 }, message("payment.Authorize").payload)
+      assert.same({ "moontide:step" }, deadlines())
+      tell "payment.Authorized"
+      tell "stock.Reserved"
+      assert.same({ "payment.Authorize", "stock.Reserve", "shipment.Request" }, sent())
+      assert.same({ order = "O-1" }, message("stock.Reserve").payload)
+      assert.same({}, ended())
+      tell "shipment.Accepted"
+      assert.same({ "payment.Authorize", "stock.Reserve", "shipment.Request", "mail.Confirm" }, sent())
+      assert.same({ "Completed" }, ended())
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SUCCEEDED", "shipment 1 SUCCEEDED", "confirm 1 SUCCEEDED" },
+        steps())
+      assert.same({}, deadlines())
+      assert.same({ order = "O-1", steps = 4, total = 120 }, rig.host:emitted("order.Completed")[1].payload)
+      assert.is_not_nil(rig:query("SELECT completed_at FROM SAGA_INSTANCES")[1].completed_at)
+    end)
+
+    it("undoes the steps that were done, newest first, each when the one before is confirmed", function()
+      start()
+      tell("order.Placed", "payment.Authorized", "stock.Reserved", "shipment.Rejected")
+      assert.same({ "payment.Authorize", "stock.Reserve", "shipment.Request", "stock.Release" }, sent())
+      tell "payment.Voided" -- not its turn
+      assert.equal(4, #sent())
+      tell "stock.Released"
+      assert.equal("payment.Void", sent()[5])
+      assert.same({ order = "O-1", authorization = "A-7" }, message("payment.Void").payload)
+      assert.same({}, ended())
+      tell "payment.Voided"
+      assert.same({ "Cancelled" }, ended())
+      assert.same({ "payment 1 COMPENSATED", "stock 1 COMPENSATED", "shipment 1 FAILED" }, steps())
+      assert.same({}, deadlines())
+    end)
+
+    it("takes each answer once, whatever comes again", function()
+      start()
+      tell("order.Placed", "order.Placed", "payment.Authorized", "payment.Authorized", "order.Placed")
+      tell("payment.Declined", "stock.Unavailable", "stock.Unavailable", "payment.Authorized")
+      assert.same({ "payment.Authorize", "stock.Reserve", "payment.Void" }, sent())
+      tell("payment.Voided", "payment.Voided", "stock.Unavailable", "payment.Authorized", "order.Placed")
+      assert.same({ "payment.Authorize", "stock.Reserve", "payment.Void" }, sent())
+      assert.same({ "Cancelled" }, ended())
+      assert.same({ "payment 1 COMPENSATED", "stock 1 FAILED" }, steps())
+    end)
+
+    it("undoes a step of which nothing was heard, for it may have been done", function()
+      start()
+      tell("order.Placed", "payment.Authorized")
+      rig.host:advance "5m"
+      rig:run()
+      assert.same({ "payment.Authorize", "stock.Reserve", "stock.Release" }, sent())
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 COMPENSATING" }, steps())
+      tell("stock.Released", "payment.Voided")
+      assert.same({ "Cancelled" }, ended())
+    end)
+
+    it("undoes a late success in a round of its own, also after its end", function()
+      start()
+      tell("order.Placed", "payment.Authorized")
+      rig.host:advance "5m"
+      rig:run()
+      tell("stock.Released", "payment.Voided")
+      assert.same({ "Cancelled" }, ended())
+      local first = message("stock.Release").id
+      tell("stock.Reserved", "stock.Reserved")
+      local messages = rig.host:published()
+      assert.equal(5, #messages)
+      assert.equal("stock.Release", messages[5].type)
+      assert.not_equal(first, messages[5].id)
+      assert.same({ "payment 1 COMPENSATED", "stock 1 COMPENSATED", "stock 2 COMPENSATING" }, steps())
+      assert.same({ "moontide:step" }, deadlines())
+      tell("stock.Released", "stock.Reserved", "stock.Released")
+      assert.same({ "payment 1 COMPENSATED", "stock 1 COMPENSATED", "stock 2 COMPENSATED" }, steps())
+      assert.same({}, deadlines())
+      assert.same({ "Cancelled" }, ended())
+    end)
+
+    it("sends the pivot's command again under its id, and never undoes it for silence", function()
+      start(nil, { log = { level = "warn" } })
+      tell("order.Placed", "payment.Authorized", "stock.Reserved")
+      local id = message("shipment.Request").id
+      rig:query "UPDATE OUTBOX SET status = 'published'"
+      rig.host:advance "1h"
+      rig:run()
+      local pending = rig:query "SELECT event_id, event_type FROM OUTBOX WHERE status = 'pending'"
+      assert.equal(1, #pending)
+      assert.equal(id, pending[1].event_id)
+      assert.equal("shipment 1 OVERDUE", steps()[3])
+      assert.matches("shipment.* of saga .*O%-1.* has no answer in time", rig:log())
+      rig:query "DELETE FROM OUTBOX" -- what was published is not kept for ever
+      rig.host:advance "1h"
+      rig:run()
+      assert.equal(id, message("shipment.Request").id)
+      assert.same({ order = "O-1" }, message("shipment.Request").payload)
+      tell "shipment.Accepted"
+      assert.same({ "Completed" }, ended())
+    end)
+
+    it("sends a compensation again until it is confirmed, and says when it is stuck", function()
+      start()
+      tell("order.Placed", "payment.Authorized", "stock.Unavailable")
+      for round = 1, 3 do
+        rig:query "UPDATE OUTBOX SET status = 'published'"
+        rig.host:advance "10m"
+        rig:run()
+        local pending = rig:query "SELECT event_type FROM OUTBOX WHERE status = 'pending'"
+        assert.equal("payment.Void", pending[1].event_type)
+        assert.equal(round >= 2 and "payment 1 STUCK" or "payment 1 COMPENSATING", steps()[1])
+      end
+      local _, alarms = rig:log():gsub("the compensation of step", "")
+      assert.equal(1, alarms)
+      tell "payment.Voided"
+      assert.same({ "Cancelled" }, ended())
+    end)
+
+    it("tells receivers what a command is of, and takes answers by its id", function()
+      start()
+      tell("order.Placed")
+      local command = message "payment.Authorize"
+      local metadata = command.metadata
+      assert.same({ saga_id = "O-1", saga_type = "order", step = "payment", kind = "command", round = 1 }, metadata)
+      assert.equal("O-1", command.ordering_key)
+      tell_of("payment.Authorized", { command_id = "018bcfe5-6804-7d58-9ebe-a5595a2782f2" })
+      assert.same({ "payment 1 SENT" }, steps())
+      tell_of("payment.Authorized", { command_id = command.id })
+      assert.equal("stock.Reserve", sent()[2])
+    end)
+
+    it("does nothing twice when an answer is lost or the host starts anew", function()
+      start()
+      for _, event_type in ipairs { "order.Placed", "payment.Authorized", "stock.Unavailable", "payment.Voided" } do
+        rig:append("O-1", event_type, { order = "O-1", total = 1 })
+        rig:redeliver()
+        rig:restart()
+        rig:run()
+      end
+      assert.same({ "payment.Authorize", "stock.Reserve", "payment.Void" }, sent())
+      assert.same({ "Cancelled" }, ended())
+    end)
+
+    it("leaves nothing of a step whose message cannot be made, and goes on when it can", function()
+      start((ORDER:gsub("message = function%(saga%) return", 'message = function(saga) error "no way" return')))
+      tell("order.Placed", "payment.Authorized")
+      tell "stock.Unavailable"
+      assert.same({ "payment.Authorize", "stock.Reserve" }, sent())
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SENT" }, steps())
+      rig:script(ORDER)
+      rig:reopen()
+      rig.host:advance "30m"
+      rig:run()
+      rig:run()
+      assert.same({ "payment.Authorize", "stock.Reserve", "payment.Void" },
+        { sent()[1], sent()[2], sent()[#sent()] })
+    end)
+
+    it("keeps many sagas of one page apart", function()
+      start()
+      local list = {}
+      for i = 1, 40 do list[i] = { "O-" .. i, "order.Placed", { order = "O-" .. i, total = i } } end
+      for i = 1, 40, 2 do list[#list + 1] = { "O-" .. i, "payment.Authorized", { order = "O-" .. i } } end
+      for i = 1, 40, 4 do list[#list + 1] = { "O-" .. i, "stock.Unavailable", { order = "O-" .. i } } end
+      rig:append_all(list)
+      rig:run()
+      local counts = {}
+      for _, row in ipairs(rig:query
+        "SELECT step_name, state, COUNT(*) AS n FROM SAGA_STEPS GROUP BY step_name, state") do
+        counts[row.step_name .. " " .. row.state] = tonumber(row.n)
+      end
+      assert.same({ ["payment SENT"] = 20, ["payment SUCCEEDED"] = 10, ["payment COMPENSATING"] = 10,
+        ["stock SENT"] = 10, ["stock FAILED"] = 10 }, counts)
+    end)
+  end)
+end)
