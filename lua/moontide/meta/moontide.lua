@@ -226,6 +226,7 @@ function moontide.listener(name) end
 ---@class moontide.Saga
 ---@field id string
 ---@field state table changed in place, or assigned
+---@field history? moontide.SagaStepRow[] of a saga with steps
 local Saga = {} -- luacheck: ignore 241
 
 --- Sets a deadline, or moves the one of this name.
@@ -249,10 +250,49 @@ function Saga:complete() end
 ---@alias moontide.SagaHandler fun(saga: moontide.Saga, event: moontide.Event, ctx: moontide.Ctx)
 ---@alias moontide.DeadlineHandler fun(saga: moontide.Saga, deadline: moontide.Deadline, ctx: moontide.Ctx)
 
+--- One round of a step, as it is now.
+---@class moontide.SagaStepRow
+---@field step string its name
+---@field round integer from 1; another one begins with a late success
+---@field state "SENT" | "OVERDUE" | "SUCCEEDED" | "FAILED" | "TIMED_OUT" | "COMPENSATING" | "STUCK" | "COMPENSATED"
+---@field command_id string
+---@field compensation_id? string
+---@field sends integer how often its command was sent
+---@field compensation_sends integer
+---@field reason? string why it failed
+---@field deadline_at? string RFC 3339: when what it awaits is overdue
+---@field sent_at string
+---@field answered_at? string
+---@field compensation_sent_at? string
+---@field compensated_at? string
+
+---@alias moontide.StepMessage fun(saga: moontide.Saga, event: moontide.Event?, ctx: moontide.Ctx): table
+
+---@class moontide.Compensation
+---@field command string type of the message that undoes the step
+---@field succeeds string | string[] what confirms it
+---@field to? string publisher; the step's
+---@field timeout? number | string the step's
+---@field message? moontide.StepMessage
+
+---@class moontide.Step
+---@field name string
+---@field to string publisher
+---@field command string type of the message
+---@field message? moontide.StepMessage its payload
+---@field succeeds? string | string[] without: it is done once it is staged
+---@field fails? string | string[]
+---@field timeout? number | string how long an answer may take
+---@field compensate? moontide.Compensation | false
+---@field pivot? boolean nothing is undone once it has succeeded
+---@field retriable? boolean behind the pivot: sent until it succeeds
+
 ---@class moontide.SagaSpec
 ---@field id fun(event: moontide.Event): moontide.Key, ... which saga an event is for
 ---@field starts string[] types that begin a saga
----@field on table<string, moontide.SagaHandler>
+---@field on? table<string, moontide.SagaHandler> required without steps
+---@field steps? moontide.Step[] the host sends their commands in this order, and undoes what was done
+---@field on_end? fun(saga: moontide.Saga, outcome: "Completed" | "Cancelled", ctx: moontide.Ctx)
 ---@field deadlines? table<string, moontide.DeadlineHandler> by name
 ---@field initial? fun(id: string): table
 ---@field unknown? "ignore" | "dead_letter" | "error" of an event that begins none and finds none
