@@ -50,6 +50,10 @@ class Running:
     def until_it_says(self, text):
         self.until(lambda: text in self.log.read_text(), text)
 
+    @staticmethod
+    def kill(pid):
+        os.kill(pid, signal.SIGKILL)
+
     def pids(self):
         """Its own and its workers'."""
         found = {self.process.pid}
