@@ -103,7 +103,8 @@ bool fire_may(struct consumer *c, const struct high_water_mark *mark,
     if (f->through > mark->mark && now - f->noticed_at >= MARK_FOR_US)
         f->through = mark->mark;
     *waits = f->through > mark->mark;
-    return !*waits && !consumer_is_behind(c, f->through);
+    /* of a topic that is empty nothing was read */
+    return !*waits && (f->through == 0 || !consumer_is_behind(c, f->through));
 }
 
 /* --- what becomes of one -------------------------------------------------- */
