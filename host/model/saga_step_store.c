@@ -75,7 +75,7 @@ void saga_step_store_init(struct saga_step_store *store, const char *saga_type,
 /* --- reading -------------------------------------------------------------- */
 
 struct load {
-    const struct saga_step_store *store;
+    struct text saga_type;
     const struct saga_step_owner *owners;
     struct arena *arena;
 };
@@ -111,16 +111,17 @@ static enum status check_row(const struct load *load,
                         "step '" TEXT_FORMAT "' of saga " TEXT_FORMAT
                         " \"" TEXT_FORMAT "\" is in the state '" TEXT_FORMAT
                         "', which this program does not know",
-                        TEXT_ARGS(row->name), TEXT_ARGS(load->store->saga_type),
+                        TEXT_ARGS(row->name), TEXT_ARGS(load->saga_type),
                         TEXT_ARGS(owner->saga_id), TEXT_ARGS(state));
-    if (row->step == SAGA_STEP_GONE && row->deadline_at != 0)
+    if (row->step == SAGA_STEP_GONE && row->deadline_at != 0 &&
+        owner->steps->nrules > 0)
         return diag_set(diag, STATUS_PERMANENT,
                         "step '" TEXT_FORMAT "' of saga " TEXT_FORMAT
                         " \"" TEXT_FORMAT
                         "\" awaits an answer, and the saga declares no such "
                         "step any more; declare it until the sagas under way "
                         "have ended",
-                        TEXT_ARGS(row->name), TEXT_ARGS(load->store->saga_type),
+                        TEXT_ARGS(row->name), TEXT_ARGS(load->saga_type),
                         TEXT_ARGS(owner->saga_id));
     return STATUS_OK;
 }
@@ -167,7 +168,7 @@ enum status saga_step_store_load(const struct saga_step_store *store,
                                  struct diag *diag)
 {
     struct text *ids = arena_alloc(arena, count * sizeof(*ids) + 1);
-    struct load load = {.store = store, .owners = owners, .arena = arena};
+    struct load load = {store->saga_type, owners, arena};
     struct db_value param;
 
     if (count == 0)
@@ -180,6 +181,19 @@ enum status saga_step_store_load(const struct saga_step_store *store,
     }
     param = db_texts(ids, count);
     return db_rows_each(db, store->load, &param, 1, take_row, &load, diag);
+}
+
+enum status saga_step_store_read(struct db *db, const struct catalog *catalog,
+                                 struct text saga_type, struct text saga_id,
+                                 struct saga_steps *steps, struct diag *diag)
+{
+    const struct saga_step_owner owner = {saga_id, steps};
+    struct load load = {saga_type, &owner, steps->arena};
+    const struct db_value params[] = {db_text_value(saga_type),
+                                      db_text_value(saga_id)};
+
+    return db_rows_each(db, catalog_sql(catalog, SQL_SAGA_STEPS_READ), params,
+                        2, take_row, &load, diag);
 }
 
 /* --- writing -------------------------------------------------------------- */

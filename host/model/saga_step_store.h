@@ -37,6 +37,13 @@ enum status saga_step_store_load(const struct saga_step_store *store,
                                  size_t count, struct arena *arena,
                                  struct diag *diag) MUST_CHECK;
 
+/** Fills the rows of one saga for somebody who looks at them: `steps` is empty
+ * but for the arena, and what is declared does not matter. */
+enum status saga_step_store_read(struct db *db, const struct catalog *catalog,
+                                 struct text saga_type, struct text saga_id,
+                                 struct saga_steps *steps,
+                                 struct diag *diag) MUST_CHECK;
+
 /** Queues the rows that were made or have changed, which get an id and the time
  * `now_us`. CONFLICT or UNIQUE when they are sent: another has written them.
  * `arena` holds what is queued. */

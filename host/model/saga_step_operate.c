@@ -1,0 +1,189 @@
+#include "model/saga_step_operate.h"
+
+#include "base/json.h"
+#include "consumer/deadline.h"
+#include "model/saga_flow.h"
+#include "model/saga_step_store.h"
+
+enum status saga_step_operate_read(const struct operate_env *env,
+                                   const struct saga_step_subject *subject,
+                                   struct arena *arena,
+                                   struct saga_steps *steps, struct diag *diag)
+{
+    enum status status = db_begin_read(env->db, diag);
+
+    *steps = (struct saga_steps){.arena = arena};
+    if (status != STATUS_OK)
+        return status;
+    status = saga_step_store_read(env->db, env->catalog, subject->saga_type,
+                                  subject->saga_id, steps, diag);
+    db_rollback(env->db);
+    return status;
+}
+
+/* --- orders --------------------------------------------------------------- */
+
+static enum status find_awaited(const struct saga_steps *steps,
+                                const struct saga_step_subject *subject,
+                                struct text step, struct saga_step_row *awaited,
+                                struct diag *diag)
+{
+    const struct saga_step_row *row = saga_steps_awaited(steps);
+
+    if (steps->nrows == 0)
+        return diag_set(diag, STATUS_FAILED,
+                        "there is no saga %.*s \"%.*s\" with steps; moontide "
+                        "sagas lists them",
+                        TEXT_ARGS(subject->saga_type),
+                        TEXT_ARGS(subject->saga_id));
+    if (row == NULL)
+        return diag_set(diag, STATUS_FAILED,
+                        "saga %.*s \"%.*s\" awaits no answer: nothing changed",
+                        TEXT_ARGS(subject->saga_type),
+                        TEXT_ARGS(subject->saga_id));
+    if (step.data != NULL && !text_equal(row->name, step))
+        return diag_set(diag, STATUS_FAILED,
+                        "saga %.*s \"%.*s\" awaits the answer of step "
+                        "\"%.*s\", not of \"%.*s\": nothing changed",
+                        TEXT_ARGS(subject->saga_type),
+                        TEXT_ARGS(subject->saga_id), TEXT_ARGS(row->name),
+                        TEXT_ARGS(step));
+    *awaited = *row;
+    return STATUS_OK;
+}
+
+static void write_order(struct buffer *out, enum saga_step_order order,
+                        struct text step)
+{
+    buffer_printf(out, "{\"operator\":\"%s\",\"step\":",
+                  order == SAGA_STEP_RETRY ? "retry" : "confirm");
+    json_write_string(out, step);
+    buffer_append_char(out, '}');
+}
+
+static enum status write_deadline(const struct operate_env *env,
+                                  const struct saga_step_subject *subject,
+                                  enum saga_step_order order, struct text step,
+                                  struct diag *diag)
+{
+    struct uuid_source ids = {.last_ms = 0};
+    struct buffer json = BUFFER_EMPTY;
+    struct db_value params[6];
+    int64_t now, changed = 0;
+    enum status status = deadline_clock(env->db, env->clock, &now, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    write_order(&json, order, step);
+    params[0] = db_text_value(subject->saga_type);
+    params[1] = db_text_value(subject->saga_id);
+    params[2] = db_string(SAGA_FLOW_DEADLINE);
+    params[3] = db_uuid(uuid_v7(&ids, now));
+    params[4] = db_text_value(buffer_text(&json));
+    params[5] = db_timestamp(now);
+    status = db_execute(env->db, catalog_sql(env->catalog, SQL_SAGA_STEP_ORDER),
+                        params, 6, &changed, diag);
+    buffer_free(&json);
+    if (status != STATUS_OK || changed > 0)
+        return status;
+    return diag_set(diag, STATUS_FAILED,
+                    "saga %.*s \"%.*s\" awaits an answer and has no deadline "
+                    "'" SAGA_FLOW_DEADLINE "' for it: somebody has deleted it",
+                    TEXT_ARGS(subject->saga_type), TEXT_ARGS(subject->saga_id));
+}
+
+enum status saga_step_operate(const struct operate_env *env,
+                              const struct saga_step_subject *subject,
+                              enum saga_step_order order, struct text step,
+                              struct arena *arena,
+                              struct saga_step_row *awaited, struct diag *diag)
+{
+    struct saga_steps steps = {.arena = arena};
+    enum status status = db_begin(env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = saga_step_store_read(env->db, env->catalog, subject->saga_type,
+                                  subject->saga_id, &steps, diag);
+    if (status == STATUS_OK)
+        status = find_awaited(&steps, subject, step, awaited, diag);
+    if (status == STATUS_OK)
+        status = write_deadline(env, subject, order, awaited->name, diag);
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK)
+        db_rollback(env->db);
+    return status;
+}
+
+/* --- JSON ----------------------------------------------------------------- */
+
+static void write_text(struct buffer *out, bool *first, const char *key,
+                       struct text value)
+{
+    json_write_key(out, first, key);
+    if (value.data == NULL)
+        buffer_append_string(out, "null");
+    else
+        json_write_string(out, value);
+}
+
+static void write_time(struct buffer *out, bool *first, const char *key,
+                       int64_t at)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    if (at != 0)
+        clock_format(at, text);
+    write_text(out, first, key, at != 0 ? text_of(text) : TEXT_NONE);
+}
+
+static void write_id(struct buffer *out, bool *first, const char *key,
+                     const struct uuid *id)
+{
+    char text[UUID_TEXT_LEN + 1];
+
+    if (id != NULL)
+        uuid_format(id, text);
+    write_text(out, first, key, id != NULL ? text_of(text) : TEXT_NONE);
+}
+
+static void write_number(struct buffer *out, bool *first, const char *key,
+                         int value)
+{
+    json_write_key(out, first, key);
+    buffer_printf(out, "%d", value);
+}
+
+static void write_row(struct buffer *out, const struct saga_step_row *row)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_text(out, &first, "step", row->name);
+    write_number(out, &first, "round", row->round);
+    write_text(out, &first, "state", text_of(saga_step_state_word(row->state)));
+    write_id(out, &first, "command_id", &row->command_id);
+    write_id(out, &first, "compensation_id",
+             row->has_compensation_id ? &row->compensation_id : NULL);
+    write_number(out, &first, "sends", row->sends);
+    write_number(out, &first, "compensation_sends", row->compensation_sends);
+    write_text(out, &first, "failure_reason", row->reason);
+    write_time(out, &first, "deadline_at", row->deadline_at);
+    write_time(out, &first, "sent_at", row->sent_at);
+    write_time(out, &first, "answered_at", row->answered_at);
+    write_time(out, &first, "compensation_sent_at", row->compensation_sent_at);
+    write_time(out, &first, "compensated_at", row->compensated_at);
+    buffer_append_char(out, '}');
+}
+
+void saga_step_operate_json(struct buffer *out, const struct saga_steps *steps)
+{
+    buffer_append_char(out, '[');
+    for (size_t i = 0; i < steps->nrows; i++) {
+        if (i > 0)
+            buffer_append_string(out, ",\n");
+        write_row(out, &steps->rows[i]);
+    }
+    buffer_append_char(out, ']');
+}
