@@ -1,5 +1,6 @@
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/read_materialize.h"
+#include "cli/read_table.h"
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -17,8 +18,7 @@ struct reader {
     const struct declaration *declaration;
     int64_t *positions; /* checkpoint by partition */
     int partitions;
-    struct output_table table;
-    struct buffer scratch;
+    struct read_table table;
     size_t count;
 };
 
@@ -55,29 +55,6 @@ static enum status find_projection(const struct script *script,
 
 /* --- one read model ------------------------------------------------------ */
 
-/* Member `name` of a state, as people read it: strings without quotes, a
- * missing member and null as nothing. */
-static void member_text(struct reader *reader, struct json_value state,
-                        const char *name, struct buffer *out)
-{
-    struct json_members members;
-    struct json_value value;
-    struct text key;
-
-    if (state.kind != JSON_OBJECT)
-        return;
-    members = json_members_of(state);
-    while (json_members_next(&members, &reader->scratch, &key, &value)) {
-        if (!text_equal(key, text_of(name)))
-            continue;
-        if (value.kind == JSON_STRING)
-            json_decode_string(value, out);
-        else if (value.kind != JSON_NULL)
-            buffer_append_text(out, value.raw);
-        return;
-    }
-}
-
 static void write_json(struct reader *reader, struct text key,
                        struct text state)
 {
@@ -96,22 +73,6 @@ static void write_json(struct reader *reader, struct text key,
     buffer_free(&out);
 }
 
-static void add_row(struct reader *reader, struct text key, struct text state)
-{
-    struct json_value value = json_first(state);
-    struct buffer cell = BUFFER_EMPTY;
-
-    output_cell(&reader->table, key);
-    for (size_t i = 0; i < reader->declaration->nfields; i++) {
-        buffer_clear(&cell);
-        member_text(reader, value, reader->declaration->fields[i].name, &cell);
-        output_cell(&reader->table, buffer_text(&cell));
-    }
-    if (reader->declaration->nfields == 0)
-        output_cell(&reader->table, state);
-    buffer_free(&cell);
-}
-
 static enum status on_read_model(void *arg, struct text key, struct text state,
                                  struct diag *diag)
 {
@@ -123,42 +84,12 @@ static enum status on_read_model(void *arg, struct text key, struct text state,
         if (ferror(reader->cli->out) != 0)
             return cli_flush(reader->cli, diag);
     } else {
-        add_row(reader, key, state);
+        read_table_row(&reader->table, key, state);
     }
     return STATUS_OK;
 }
 
 /* --- the whole answer ---------------------------------------------------- */
-
-static bool is_number(enum field_type type)
-{
-    return type == FIELD_INTEGER || type == FIELD_DOUBLE ||
-           type == FIELD_DECIMAL;
-}
-
-static void begin_table(struct reader *reader)
-{
-    const struct declaration *declaration = reader->declaration;
-    const char **headings = mem_alloc((declaration->nfields + 3) *
-                                      sizeof(*headings));
-    struct buffer *names = mem_alloc((declaration->nfields + 1) *
-                                     sizeof(*names));
-
-    headings[0] = "key";
-    for (size_t i = 0; i < declaration->nfields; i++) {
-        buffer_printf(&names[i], "%s%s",
-                      is_number(declaration->fields[i].type) ? ">" : "",
-                      declaration->fields[i].name);
-        headings[i + 1] = names[i].data;
-    }
-    if (declaration->nfields == 0)
-        headings[1] = "state";
-    output_table_begin(&reader->table, headings, reader->cli->color_out);
-    for (size_t i = 0; i < declaration->nfields; i++)
-        buffer_free(&names[i]);
-    mem_free(names);
-    mem_free(headings);
-}
 
 static enum status read_all(struct reader *reader, struct application *app,
                             const struct read_model_request *request,
@@ -186,16 +117,16 @@ static enum status print_all(struct reader *reader, struct application *app,
     enum status status;
 
     if (!cli->json)
-        begin_table(reader);
+        read_table_begin(&reader->table, reader->declaration, cli->color_out);
     status = read_all(reader, app, request, diag);
     if (cli->json && reader->count > 0)
         fputs("]\n", cli->out);
     else if (cli->json && status == STATUS_OK)
         fputs("[]\n", cli->out);
     else if (status == STATUS_OK && reader->count > 0)
-        output_table_end(&reader->table, cli->out);
+        read_table_end(&reader->table, cli->out);
     else if (!cli->json)
-        output_table_free(&reader->table);
+        read_table_free(&reader->table);
     if (status == STATUS_OK && reader->count == 0 && request->key != NULL)
         return diag_set(diag, STATUS_FAILED,
                         "projection '%s' has no read model with the key "
@@ -267,20 +198,33 @@ static enum status read_projection(struct cli *cli, struct application *app,
     struct reader reader = {
         .cli = cli,
         .partitions = app->settings->partitions,
-        .scratch = BUFFER_EMPTY,
     };
     enum status status = find_projection(app->script, cli->args[0],
                                          &request->declaration, diag);
 
     if (status != STATUS_OK)
         return status;
+    if (cli_given(cli, "materialize"))
+        return read_materialize(cli, app, request->declaration, diag);
     reader.declaration = request->declaration;
     reader.positions = mem_alloc((size_t)reader.partitions *
                                  sizeof(*reader.positions));
     status = print_all(&reader, app, request, diag);
     mem_free(reader.positions);
-    buffer_free(&reader.scratch);
     return status;
+}
+
+static enum status check_materialize(const struct cli *cli, struct diag *diag)
+{
+    if (cli->nargs < 2)
+        return diag_set(diag, STATUS_USAGE,
+                        "--materialize computes one read model: give its key");
+    if (cli_given(cli, "where") || cli_given(cli, "order") ||
+        cli_given(cli, "limit"))
+        return diag_set(diag, STATUS_USAGE,
+                        "--materialize computes one read model: --where, "
+                        "--order and --limit do not go with it");
+    return STATUS_OK;
 }
 
 enum status cli_read(struct cli *cli, struct diag *diag)
@@ -294,6 +238,8 @@ enum status cli_read(struct cli *cli, struct diag *diag)
     enum status status = cli_integer(cli, "limit", 0, 1, INT64_MAX,
                                      &request.limit, diag);
 
+    if (status == STATUS_OK && cli_given(cli, "materialize"))
+        status = check_materialize(cli, diag);
     if (status != STATUS_OK)
         return status;
     request.order = parse_order(cli_value(cli, "order"), &order);

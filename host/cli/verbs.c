@@ -102,6 +102,8 @@ static const struct cli_option read_options[] = {
      .argument = "F",
      .doc = "order by a field or by key; F:desc or -F: falling"},
     {.name = "limit", .argument = "N", .doc = "at most N read models"},
+    {.name = "materialize",
+     .doc = "compute the read model of KEY from its messages, and compare"},
     {.name = NULL},
 };
 
@@ -293,7 +295,10 @@ const struct cli_verb cli_verbs[] = {
     {.name = "read",
      .arguments = "PROJECTION [KEY]",
      .doc = "read the read models of a projection",
-     .details = "With KEY it ends with 1 when there is no such read model.",
+     .details =
+         "With KEY it ends with 1 when there is no such read model, and "
+         "with --materialize\nwith 3 when the stored one is not what its "
+         "messages give.",
      .options = read_options,
      .min_args = 1,
      .max_args = 2,

@@ -5,13 +5,15 @@
 /* After a start the first run does not wait for a long schedule. */
 #define FIRST_US (5 * CLOCK_SECOND)
 
-/* A batch shall hold nobody up: so long it may take, and of the time that
- * passes it takes one part in so many. */
-#define BATCH_US   (CLOCK_SECOND / 100)
+/* A batch shall hold nobody up: so long its work may take, whatever its commit
+ * takes. Of the time that passes it has one part in so many, but where a lock
+ * or a disk was waited for it does not rest for minutes. */
+#define BATCH_US   (CLOCK_SECOND / 50)
 #define SHARE      10
 #define PAUSE_US   (CLOCK_SECOND / 1000)
-#define FEWEST     50
-#define FIRST_SIZE 500
+#define LONGEST_US CLOCK_SECOND
+#define FEWEST     100
+#define FIRST_SIZE 1000
 #define MOST       5000
 
 /* How far a topic's tombstones were swept, which no table holds. */
@@ -74,6 +76,23 @@ static struct compaction_policy policy_of(const struct compactor *compactor,
     };
 }
 
+/* Only a whole batch tells anything. */
+static void adapt(struct compactor *compactor,
+                  const struct compaction_report *report)
+{
+    size_t messages = compactor->messages;
+
+    if ((size_t)report->passed < messages)
+        return;
+    if (report->work_us > BATCH_US)
+        messages /= 2;
+    else if (report->work_us < BATCH_US / 2)
+        messages += messages / 4;
+    if (messages < FEWEST)
+        messages = FEWEST;
+    compactor->messages = messages < MOST ? messages : MOST;
+}
+
 /* --- one batch ----------------------------------------------------------- */
 
 static enum status seek(struct compactor *compactor, struct application *app,
@@ -103,6 +122,7 @@ static enum status delete_some(struct compactor *compactor,
     if (status != STATUS_OK)
         return status;
     compactor->superseded += report.deleted;
+    adapt(compactor, &report);
     if (!report.more)
         compactor->phase = COMPACTOR_SWEEPS;
     return STATUS_OK;
@@ -132,6 +152,7 @@ static enum status sweep_some(struct compactor *compactor,
     if (status != STATUS_OK)
         return status;
     compactor->tombstones += report.deleted;
+    adapt(compactor, &report);
     swept_of(compactor)->through = compactor->topic.swept;
     if (report.more)
         return STATUS_OK;
@@ -157,26 +178,15 @@ static enum status work(struct compactor *compactor, struct application *app,
 
 /* --- pace ---------------------------------------------------------------- */
 
-static void adapt(struct compactor *compactor, int64_t took)
-{
-    size_t messages = compactor->messages;
-
-    if (took > BATCH_US)
-        messages /= 2;
-    else if (took < BATCH_US / 2)
-        messages += messages / 4;
-    if (messages < FEWEST)
-        messages = FEWEST;
-    compactor->messages = messages < MOST ? messages : MOST;
-}
-
 static void plan(struct compactor *compactor, const struct application *app,
                  int64_t now, int64_t took)
 {
+    int64_t pause = took * (SHARE - 1) + PAUSE_US;
+
     if (compactor->phase != COMPACTOR_RESTS) {
         compactor->due_at = now + took;
         if (!compactor->at_once)
-            compactor->due_at += took * (SHARE - 1) + PAUSE_US;
+            compactor->due_at += pause < LONGEST_US ? pause : LONGEST_US;
         return;
     }
     compactor->due_at = app->settings->compaction_us +
@@ -220,7 +230,6 @@ enum status compactor_step(struct compactor *compactor, struct application *app,
     if (status != STATUS_OK)
         status = leave_out(compactor, app, status, diag);
     took = clock_monotonic() - began;
-    adapt(compactor, took);
     plan(compactor, app, now, took);
     return status;
 }

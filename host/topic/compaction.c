@@ -1,5 +1,6 @@
 #include "topic/compaction.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -16,6 +17,8 @@ struct batch {
     size_t rows;
     int64_t through; /* the last row that was passed */
     bool ended;      /* a row was met that must not be passed */
+    int64_t began;   /* monotonic */
+    int64_t done;    /* ... when all but the commit was done */
 };
 
 /* --- topics -------------------------------------------------------------- */
@@ -147,13 +150,23 @@ static enum status read_batch(struct db *db, const struct catalog *catalog,
     return status;
 }
 
-static enum status end(struct db *db, enum status status, struct diag *diag)
+/* How long a commit takes has nothing to do with the size of the batch. */
+static enum status end(struct db *db, enum status status, struct batch *batch,
+                       struct diag *diag)
 {
+    if (status == STATUS_OK)
+        status = db_flush(db, NULL, diag);
+    batch->done = clock_monotonic();
     if (status == STATUS_OK)
         status = db_commit(db, NULL, diag);
     if (status != STATUS_OK)
         db_rollback(db);
     return status;
+}
+
+static int64_t work_of(const struct batch *batch)
+{
+    return (batch->done != 0 ? batch->done : clock_monotonic()) - batch->began;
 }
 
 static enum status delete_all(struct db *db, const struct catalog *catalog,
@@ -195,8 +208,7 @@ static enum status record(struct db *db, const struct catalog *catalog,
 static enum status write_superseded(struct db *db,
                                     const struct catalog *catalog,
                                     struct compaction *compaction,
-                                    const struct batch *batch,
-                                    struct diag *diag)
+                                    struct batch *batch, struct diag *diag)
 {
     enum status status = db_begin(db, diag);
 
@@ -205,7 +217,7 @@ static enum status write_superseded(struct db *db,
     status = record(db, catalog, compaction, batch->through, diag);
     if (status == STATUS_OK)
         status = delete_all(db, catalog, compaction, batch, diag);
-    status = end(db, status, diag);
+    status = end(db, status, batch, diag);
     if (status == STATUS_OK)
         compaction->through = batch->through;
     if (status != STATUS_UNIQUE)
@@ -220,7 +232,7 @@ enum status compaction_step(struct db *db, const struct catalog *catalog,
                             struct compaction *compaction,
                             struct compaction_report *report, struct diag *diag)
 {
-    struct batch batch = {.policy = policy};
+    struct batch batch = {.policy = policy, .began = clock_monotonic()};
     int64_t after = compaction->reached;
     enum status status = STATUS_OK;
 
@@ -237,6 +249,7 @@ enum status compaction_step(struct db *db, const struct catalog *catalog,
         compaction->reached = batch.through;
         report->passed = (int64_t)batch.rows;
         report->deleted = (int64_t)batch.count;
+        report->work_us = work_of(&batch);
         report->more = !batch.ended && batch.through < compaction->mark;
     }
     mem_free(batch.positions);
@@ -296,7 +309,7 @@ static enum status find_limit(struct db *db, const struct catalog *catalog,
 
 static enum status write_swept(struct db *db, const struct catalog *catalog,
                                const struct compaction *compaction,
-                               const struct batch *batch, struct diag *diag)
+                               struct batch *batch, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
@@ -305,7 +318,8 @@ static enum status write_swept(struct db *db, const struct catalog *catalog,
     status = db_begin(db, diag);
     if (status != STATUS_OK)
         return status;
-    return end(db, delete_all(db, catalog, compaction, batch, diag), diag);
+    return end(db, delete_all(db, catalog, compaction, batch, diag), batch,
+               diag);
 }
 
 enum status compaction_sweep(struct db *db, const struct catalog *catalog,
@@ -314,7 +328,7 @@ enum status compaction_sweep(struct db *db, const struct catalog *catalog,
                              struct compaction_report *report,
                              struct diag *diag)
 {
-    struct batch batch = {.policy = policy};
+    struct batch batch = {.policy = policy, .began = clock_monotonic()};
     int64_t limit;
     enum status status;
 
@@ -333,6 +347,7 @@ enum status compaction_sweep(struct db *db, const struct catalog *catalog,
         compaction->swept = batch.through;
         report->passed = (int64_t)batch.rows;
         report->deleted = (int64_t)batch.count;
+        report->work_us = work_of(&batch);
         report->more = !batch.ended && batch.through < limit;
     }
     mem_free(batch.positions);

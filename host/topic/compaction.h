@@ -40,6 +40,7 @@ struct compaction_policy {
 struct compaction_report {
     int64_t passed;  /* messages looked at */
     int64_t deleted; /* messages deleted */
+    int64_t work_us; /* it took so long, without the commit */
     bool more;       /* another batch is due at once */
 };
 
