@@ -11,6 +11,13 @@ struct walk {
 static void compare(struct walk *walk, struct text stored,
                     struct text computed);
 
+bool state_equal(struct text stored, struct text computed)
+{
+    if (stored.data == NULL || computed.data == NULL)
+        return stored.data == computed.data;
+    return text_equal(stored, computed);
+}
+
 static bool is_object(struct text json)
 {
     return json.data != NULL && json_first(json).kind == JSON_OBJECT;
@@ -62,8 +69,7 @@ static void compare_members(struct walk *walk, struct text one,
 
 static void compare(struct walk *walk, struct text stored, struct text computed)
 {
-    if ((stored.data == NULL) == (computed.data == NULL) &&
-        text_equal(stored, computed))
+    if (state_equal(stored, computed))
         return;
     if (!is_object(stored) || !is_object(computed)) {
         walk->fn(walk->arg, buffer_text(&walk->path), stored, computed);

@@ -12,6 +12,9 @@
 typedef void (*state_diff_fn)(void *arg, struct text path, struct text stored,
                               struct text computed);
 
+/** Whether the two are the same text, or neither is there. */
+bool state_equal(struct text stored, struct text computed);
+
 /** Calls `fn` for each difference, objects taken apart; lists and all else
  * differ as a whole. Both are checked JSON; NULL data: there is no read model.
  */
