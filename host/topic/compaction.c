@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "topic/message.h"
 
 #include <assert.h>
 
@@ -31,7 +32,7 @@ static enum status take_topic(void *arg, struct db_rows *row, struct diag *diag)
     buffer_clear(&compaction->topic);
     buffer_append_text(&compaction->topic, db_get_text(row, 0));
     buffer_clear(&compaction->source);
-    buffer_append_string(&compaction->source, "read-model:");
+    buffer_append_string(&compaction->source, TOPIC_READ_MODEL);
     buffer_append_text(&compaction->source, buffer_text(&compaction->topic));
     compaction->through = db_is_null(row, 1) ? COMPACTION_NEVER
                                              : db_get_int64(row, 1);
