@@ -528,6 +528,17 @@ testing.saga = require "moontide.testing_saga" {
   keys_of = keys_of,
 }
 
+--- walk_failures(saga, { start = event }): takes an orchestrated saga through
+-- every single point of failure, and raises at the first scenario that does not
+-- end as it should. Each is a saga of its own, in one database when moontide.by
+-- can fill in its id, else in databases of their own. Gives the names of the
+-- scenarios. Options: replies (payloads of answers, by type: a table or a
+-- function of the message), receivers (by publisher: a function of a message and
+-- how often it has come, that gives the answer and whether it has done
+-- something), check (a function of the saga and its outcome), only (a part of
+-- the scenarios' names); all others are configuration keys.
+testing.walk_failures = require "moontide.walk_failures" { saga = testing.saga }
+
 require "moontide.assertions" () -- for assert.dead_lettered and its like
 
 return testing

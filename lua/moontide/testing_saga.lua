@@ -11,6 +11,8 @@ local AGGREGATE = "testing.saga" -- of events whose saga names none
 
 local CLOCKS_APART = 1 -- second, that the clocks of host and database may differ
 
+local OF_HOST = "moontide:" -- begins the names of the host's own deadlines
+
 local Saga = {}
 Saga.__index = Saga
 
@@ -80,21 +82,29 @@ local function act(self, work)
   return self
 end
 
---- start(event): gives the event that begins the saga, and runs. Where the id
--- comes from a field (moontide.by) and the payload has none, options.id or "S-1"
--- is filled in.
-function Saga:start(event)
+--- give(event[, work]): gives any event to the saga and runs, or does `work` with
+-- the host. The saga's id is filled in where moontide.by takes it from.
+function Saga:give(event, work)
   event = copy_event(event)
+  if event.payload == nil then event.payload = {} end
+  self.id = address(self, event)
+  feed(self, event)
+  return act(self, work)
+end
+
+--- start(event[, work]): gives the event that begins the saga, and runs. Where the id
+-- comes from a field (moontide.by) and the payload has none, options.id or "S-1"
+-- is filled in; else the event says it.
+function Saga:start(event, work)
   local field = self.declaration.key_field
-  if not (field and type(event.payload) == "table" and event.payload[field] == nil) then
-    self.id = nil -- the event says it
-  end
+  event = copy_event(event)
   if not self.declaration.starts[event.type] then
     error(("saga '%s' does not start with %s"):format(self.declaration.name, event.type), 2)
   end
-  self.id = address(self, event)
-  feed(self, event)
-  return act(self)
+  if field == nil or type(event.payload) == "table" and event.payload[field] ~= nil then
+    self.id = nil
+  end
+  return self:give(event, work)
 end
 
 local REPLY_WORDS = { "to", "metadata", "aggregate_type", "aggregate_id", "key", "id", "revision", "occurred_at" }
@@ -144,6 +154,20 @@ end
 function Saga:reply(event_type, payload, options)
   feed(self, reply_of(self, event_type, payload, options))
   return act(self)
+end
+
+--- relay(): the messages that were staged since the last call, in order. They
+-- count as sent from here on; one that the saga sends again comes again.
+function Saga:relay()
+  local pending = {}
+  for _, message in ipairs(self:published()) do
+    if message.status == "pending" then pending[#pending + 1] = message end
+  end
+  if #pending > 0 then
+    self.host:query(("UPDATE %sOUTBOX SET status = 'published', published_at = created_at WHERE status = 'pending'")
+      :format(self.host.prefix))
+  end
+  return pending
 end
 
 --- duplicate(): what was given last comes once more, with an id of its own.
@@ -240,13 +264,16 @@ function Saga:ended()
   return row ~= nil and row.completed_at ~= nil
 end
 
---- deadlines(): those that stand, by due time: a list of { name, due_at, payload,
--- status, attempts }.
-function Saga:deadlines()
-  local list = rows_of(self, { columns = "name, due_at, payload_json AS payload, status, attempts",
-    table = "SAGA_DEADLINES" }, " ORDER BY due_at, name")
-  for _, deadline in ipairs(list) do
+--- deadlines([all]): those that stand, by due time: a list of { name, due_at,
+-- payload, status, attempts, reason }; `all`: those of the host, too, such as
+-- the timeout of a step.
+function Saga:deadlines(all)
+  local list = {}
+  for _, deadline in ipairs(rows_of(self, { table = "SAGA_DEADLINES",
+    columns = "name, due_at, payload_json AS payload, status, attempts, failure_reason AS reason",
+  }, " ORDER BY due_at, name")) do
     deadline.payload = deadline.payload and self.kit.decode(deadline.payload)
+    if all or not deadline.name:find(OF_HOST, 1, true) then list[#list + 1] = deadline end
   end
   return list
 end
@@ -261,14 +288,9 @@ end
 --- next_due(): when its next deadline or the next timeout of a step is, as RFC
 -- 3339 text; nil: there is none.
 function Saga:next_due()
-  local due
-  for _, list in ipairs { self:deadlines(), self:history() } do
-    for _, row in ipairs(list) do
-      local at = row.due_at or row.deadline_at
-      if at and row.status ~= "DEAD_LETTER" and (due == nil or at < due) then due = at end
-    end
+  for _, deadline in ipairs(self:deadlines(true)) do
+    if deadline.status ~= "DEAD_LETTER" then return deadline.due_at end
   end
-  return due
 end
 
 --- now(): the host's time as RFC 3339 text.

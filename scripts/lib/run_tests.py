@@ -295,6 +295,23 @@ def bank_dialects(log):
     return outcome
 
 
+def orders_dialects(log):
+    """The specs of the orders example on each server."""
+    moontide = ROOT / "build/release/moontide"
+    outcome = Outcome()
+    if not SERVERS.need():
+        return Outcome(0, 1, ["scripts/servers start failed"])
+    for dialect in SERVER_DIALECTS:
+        made, url = fresh_database(log, dialect,
+                                   f"orders_{os.getpid()}_{time.time_ns()}")
+        outcome += made
+        if not made.failed:
+            outcome += count_tap(*log.run([moontide, "test", "-o", "TAP", "spec"],
+                                          cwd=ROOT / "examples/orders",
+                                          env={"DATABASE_URL": url}))
+    return outcome
+
+
 class Pooler:
     """pgbouncer in transaction mode before the PostgreSQL of the tests."""
 
@@ -532,9 +549,10 @@ def install(log):
         for words in (["check"], ["test"], ["run", "--until-idle"], ["status"]):
             outcome += log.succeeds(moontide, *words,
                                     cwd=app if app.is_dir() else folder)
-        bank = prefix / "share/moontide/examples/bank"
-        outcome += log.succeeds(moontide, "test",
-                                cwd=bank if bank.is_dir() else folder)
+        for name in ("bank", "orders"):
+            example = prefix / "share/moontide/examples" / name
+            outcome += log.succeeds(moontide, "test",
+                                    cwd=example if example.is_dir() else folder)
         if not list((prefix / "share/moontide/sql").glob("*/schema/*.sql")):
             outcome += Outcome(0, 1, ["no SQL scripts were installed"])
         return outcome
@@ -555,6 +573,9 @@ STEPS = {
     "bank-release": specs("release", "examples/bank"),
     "bank-asan": specs("asan", "examples/bank"),
     "bank-dialects": bank_dialects,
+    "orders-release": specs("release", "examples/orders"),
+    "orders-asan": specs("asan", "examples/orders"),
+    "orders-dialects": orders_dialects,
     "pooler": pooler,
     "writers": writers,
     "fuzz": fuzz,

@@ -266,6 +266,7 @@ function Host:close() end
 ---@field payload any
 ---@field status string
 ---@field attempts integer
+---@field reason? string why it has failed
 
 --- One saga in a host, driven step by step.
 ---@class moontide.testing.Saga
@@ -275,8 +276,19 @@ local Saga = {} -- luacheck: ignore 241
 
 --- Gives the event that begins the saga.
 ---@param event table
+---@param work? fun(host: moontide.testing.Host) instead of a run
 ---@return moontide.testing.Saga
-function Saga:start(event) end
+function Saga:start(event, work) end
+
+--- Gives any event to the saga.
+---@param event table
+---@param work? fun(host: moontide.testing.Host) instead of a run
+---@return moontide.testing.Saga
+function Saga:give(event, work) end
+
+--- The messages that were staged since the last call; they count as sent.
+---@return moontide.testing.Published[]
+function Saga:relay() end
 
 --- An event for the saga, as the receiver of its newest message would answer.
 ---@param type string
@@ -332,8 +344,9 @@ function Saga:state() end
 ---@return boolean
 function Saga:ended() end
 
+---@param all? boolean those of the host too, such as timeouts of steps
 ---@return moontide.testing.Deadline[]
-function Saga:deadlines() end
+function Saga:deadlines(all) end
 
 --- The steps of an orchestrated saga, by step and round.
 ---@return table[]
@@ -353,6 +366,19 @@ function Saga:close() end
 ---@param options? { id?: string, host?: moontide.testing.Host, app?: string, database?: string, [string]: any }
 ---@return moontide.testing.Saga
 function testing.saga(declaration, options) end
+
+---@class moontide.testing.WalkOptions
+---@field start table the event that begins the saga
+---@field replies? table<string, table | fun(message: moontide.testing.Published): table> payloads of answers by type
+---@field receivers? table<string, fun(message: moontide.testing.Published, delivery: integer): table?, boolean?>
+---@field check? fun(saga: moontide.testing.Saga, outcome: "completed" | "cancelled")
+---@field only? string a part of the scenarios' names
+
+--- Takes an orchestrated saga through every single point of failure.
+---@param declaration moontide.Declaration
+---@param options moontide.testing.WalkOptions
+---@return string[] scenarios
+function testing.walk_failures(declaration, options) end
 
 ---@class moontide.testing.Published
 ---@field id string that receivers know it by
