@@ -145,6 +145,20 @@ static const struct cli_option rebuild_options[] = {
     {.name = NULL},
 };
 
+static const char *const sagas_words[] = {"list", "show", NULL};
+
+static const char *const saga_states[] = {"active", "completed", NULL};
+
+static const struct cli_option sagas_options[] = {
+    {.name = "type", .argument = "TYPE", .doc = "only of this saga type"},
+    {.name = "state",
+     .argument = "S",
+     .doc = "only in this state",
+     .choices = saga_states},
+    {.name = "limit", .argument = "N", .doc = "list at most N (default 100)"},
+    {.name = NULL},
+};
+
 static const char *const deadlines_words[] = {"list",  "show",   "fire",
                                               "retry", "delete", NULL};
 
@@ -360,6 +374,16 @@ const struct cli_verb cli_verbs[] = {
      .max_args = 2,
      .words = outbox_words,
      .run = cli_outbox},
+    {.name = "sagas",
+     .arguments = "[list|show] [TYPE [ID]]",
+     .doc = "sagas and what they remember",
+     .details = "TYPE is the name that the scripts give to a saga, ID the id "
+                "of one. `show` prints one with its state and its deadlines. "
+                "A completed saga stays for sagas.keep.",
+     .options = sagas_options,
+     .max_args = 3,
+     .words = sagas_words,
+     .run = cli_sagas},
     {.name = "deadlines",
      .arguments = "[list|show|fire|retry|delete] [SAGA [ID [NAME]]]",
      .doc = "deadlines that sagas have set",

@@ -1,0 +1,270 @@
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/operator.h"
+#include "cli/output.h"
+#include "consumer/operate_deadlines.h"
+#include "model/saga_list.h"
+
+#include <inttypes.h>
+
+#define LIMIT_DEFAULT   100
+#define DEADLINES_SHOWN 1000
+
+/* --- list ------------------------------------------------------------------
+ */
+
+static void write_time(struct buffer *out, bool *first, const char *key,
+                       int64_t at)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(at, text);
+    json_write_key(out, first, key);
+    json_write_string(out, text_of(text));
+}
+
+/* The members of one saga, without the braces. */
+static void write_saga(struct buffer *out, bool *first, struct text type,
+                       const struct saga_instance *saga)
+{
+    char id[UUID_TEXT_LEN + 1];
+
+    uuid_format(&saga->id, id);
+    json_write_key(out, first, "type");
+    json_write_string(out, type);
+    json_write_key(out, first, "id");
+    json_write_string(out, saga->saga_id);
+    json_write_key(out, first, "state");
+    json_write_string(out, text_of(saga->completed ? "completed" : "active"));
+    write_time(out, first, "begun_at", saga_begun_at(&saga->id));
+    if (saga->completed)
+        write_time(out, first, "completed_at", saga->completed_at);
+    json_write_key(out, first, "instance");
+    json_write_string(out, text_of(id));
+    json_write_key(out, first, "version");
+    buffer_printf(out, "%" PRId64, saga->version);
+}
+
+static void print_list_json(struct cli *cli, const struct saga_list *list)
+{
+    struct buffer out = BUFFER_EMPTY;
+
+    buffer_append_string(&out, "{\"sagas\":[");
+    for (size_t i = 0; i < list->count; i++) {
+        bool first = true;
+
+        buffer_append_string(&out, i > 0 ? ",{" : "{");
+        write_saga(&out, &first, list->items[i].type, &list->items[i].instance);
+        buffer_append_char(&out, '}');
+    }
+    buffer_printf(&out, "],\"total\":%" PRId64 "}\n", list->total);
+    fwrite(out.data, 1, out.len, cli->out);
+    buffer_free(&out);
+}
+
+static void print_list(struct cli *cli, const struct saga_list *list)
+{
+    static const char *const headings[] = {"saga",     "id",           "state",
+                                           "begun at", "completed at", NULL};
+    struct buffer line = BUFFER_EMPTY;
+    struct output_table table;
+    char at[CLOCK_TEXT_SIZE];
+
+    if (cli->json) {
+        print_list_json(cli, list);
+        return;
+    }
+    if (list->count == 0) {
+        if (!cli->quiet)
+            fputs("no saga\n", cli->err);
+        return;
+    }
+    output_table_begin(&table, headings, cli->color_out);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct saga_instance *saga = &list->items[i].instance;
+
+        output_cell(&table, list->items[i].type);
+        output_cell(&table, saga->saga_id);
+        output_cell_string(&table, saga->completed ? "completed" : "active");
+        clock_format(saga_begun_at(&saga->id), at);
+        output_cell_string(&table, at);
+        if (saga->completed)
+            clock_format(saga->completed_at, at);
+        output_cell_string(&table, saga->completed ? at : "");
+    }
+    output_table_end(&table, cli->out);
+    if (list->total > (int64_t)list->count && !cli->quiet) {
+        buffer_append_string(&line, "the first ");
+        output_grouped(&line, (int64_t)list->count);
+        buffer_append_string(&line, " of ");
+        output_grouped(&line, list->total);
+        fprintf(cli->err, "%s; --limit shows more\n", line.data);
+    }
+    buffer_free(&line);
+}
+
+static enum status list_sagas(struct cli *cli, const struct operate_env *env,
+                              struct diag *diag)
+{
+    const char *state = cli_value(cli, "state");
+    struct saga_filter filter = {
+        .type = cli_value(cli, "type"),
+        .active = state != NULL && strcmp(state, "active") == 0,
+        .completed = state != NULL && strcmp(state, "completed") == 0,
+    };
+    struct arena arena = ARENA_EMPTY;
+    struct saga_list list;
+    int64_t limit;
+    enum status status = cli_integer(cli, "limit", LIMIT_DEFAULT, 1, INT32_MAX,
+                                     &limit, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    if (cli->nargs > 1) {
+        if (filter.type != NULL)
+            return diag_set(diag, STATUS_USAGE,
+                            "'%.100s' and --type do not go together",
+                            cli->args[1]);
+        filter.type = cli->args[1];
+    }
+    if (cli->nargs > 2)
+        filter.saga_id = cli->args[2];
+    status = saga_list_read(env->db, env->catalog, &filter, (size_t)limit,
+                            &arena, &list, diag);
+    if (status == STATUS_OK)
+        print_list(cli, &list);
+    arena_free(&arena);
+    return status;
+}
+
+/* --- show ------------------------------------------------------------------
+ */
+
+struct shown {
+    const char *type;
+    struct saga_instance saga;
+    struct deadline_list deadlines;
+};
+
+static void print_field(struct cli *cli, const char *name, struct text value)
+{
+    struct buffer safe = BUFFER_EMPTY;
+
+    output_safe(&safe, value);
+    fprintf(cli->out, "%-14s", name);
+    fwrite(buffer_text(&safe).data, 1, safe.len, cli->out);
+    fputc('\n', cli->out);
+    buffer_free(&safe);
+}
+
+static void print_time(struct cli *cli, const char *name, int64_t at)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(at, text);
+    print_field(cli, name, text_of(text));
+}
+
+static void print_shown(struct cli *cli, const struct shown *shown)
+{
+    const struct saga_instance *saga = &shown->saga;
+    char id[UUID_TEXT_LEN + 1], due[CLOCK_TEXT_SIZE];
+    struct buffer line = BUFFER_EMPTY;
+
+    uuid_format(&saga->id, id);
+    print_field(cli, "saga", text_of(shown->type));
+    print_field(cli, "id", saga->saga_id);
+    print_field(cli, "state",
+                text_of(saga->completed ? "completed" : "active"));
+    print_time(cli, "begun at", saga_begun_at(&saga->id));
+    if (saga->completed)
+        print_time(cli, "completed at", saga->completed_at);
+    for (size_t i = 0; i < shown->deadlines.count; i++) {
+        const struct deadline_listed *item = &shown->deadlines.items[i];
+
+        clock_format(item->deadline.due_at, due);
+        buffer_clear(&line);
+        buffer_printf(&line, "%.*s, due at %s, %s",
+                      TEXT_ARGS(item->deadline.name), due,
+                      deadline_status_word(item->status));
+        print_field(cli, "deadline", buffer_text(&line));
+    }
+    print_field(cli, "data", saga->state);
+    print_field(cli, "instance", text_of(id));
+    buffer_clear(&line);
+    buffer_printf(&line, "%" PRId64, saga->version);
+    print_field(cli, "version", buffer_text(&line));
+    buffer_free(&line);
+}
+
+static void print_shown_json(struct cli *cli, const struct shown *shown)
+{
+    struct buffer out = BUFFER_EMPTY, deadlines = BUFFER_EMPTY;
+    bool first = true;
+
+    buffer_append_char(&out, '{');
+    write_saga(&out, &first, text_of(shown->type), &shown->saga);
+    json_write_key(&out, &first, "data");
+    buffer_append_text(&out, shown->saga.state);
+    /* {"deadlines": [...], "total": n} */
+    operate_deadlines_json(&deadlines, &shown->deadlines, true);
+    buffer_append_char(&out, ',');
+    buffer_append(&out, deadlines.data + 1, deadlines.len - 1);
+    buffer_append_char(&out, '\n');
+    fwrite(out.data, 1, out.len, cli->out);
+    buffer_free(&out);
+    buffer_free(&deadlines);
+}
+
+static enum status show_saga(struct cli *cli,
+                             const struct operator_session *session,
+                             struct diag *diag)
+{
+    const struct operate_env *env = &session->env;
+    struct shown shown = {.type = cli->args[1],
+                          .saga = {.saga_id = text_of(cli->args[2])}};
+    const struct deadline_filter filter = {.type = cli->args[1],
+                                           .saga_id = cli->args[2]};
+    struct arena arena = ARENA_EMPTY;
+    struct saga_instances instances;
+    enum status status;
+
+    saga_instances_init(&instances, shown.type, &session->app.settings->names,
+                        env->catalog);
+    status = saga_instances_load(&instances, env->db, &shown.saga, 1, &arena,
+                                 diag);
+    if (status == STATUS_OK && !shown.saga.stored)
+        status = diag_set(diag, STATUS_FAILED,
+                          "there is no saga '%.200s' of type '%.200s'; "
+                          "moontide sagas lists them",
+                          cli->args[2], cli->args[1]);
+    if (status == STATUS_OK)
+        status = operate_deadlines_list(env, &filter, DEADLINES_SHOWN, &arena,
+                                        &shown.deadlines, diag);
+    if (status == STATUS_OK && cli->json)
+        print_shown_json(cli, &shown);
+    else if (status == STATUS_OK)
+        print_shown(cli, &shown);
+    arena_free(&arena);
+    return status;
+}
+
+enum status cli_sagas(struct cli *cli, struct diag *diag)
+{
+    bool show = cli->nargs > 0 && strcmp(cli->args[0], "show") == 0;
+    struct operator_session session;
+    enum status status;
+
+    if (show && cli->nargs < 3)
+        return diag_set(diag, STATUS_USAGE,
+                        "sagas show needs to know which: TYPE ID");
+    status = operator_open(cli, APPLICATION_READ_ONLY, &session, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = show ? show_saga(cli, &session, diag)
+                  : list_sagas(cli, &session.env, diag);
+    operator_close(&session);
+    return status;
+}
