@@ -313,6 +313,22 @@ static void write_pending(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static void write_deadlines(struct buffer *out,
+                            const struct status_deadlines *d)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "saga_type", d->type);
+    write_integer(out, &first, "deadlines", d->count);
+    write_integer(out, &first, "failed", d->failed);
+    write_integer(out, &first, "dead_letters", d->dead);
+    write_integer(out, &first, "overdue", d->overdue);
+    write_time_or_null(out, &first, "overdue_since", d->overdue_at);
+    write_time_or_null(out, &first, "next_at", d->next_at);
+    buffer_append_char(out, '}');
+}
+
 void status_json_write(const struct status_report *report, bool alone,
                        struct buffer *out)
 {
@@ -327,6 +343,12 @@ void status_json_write(const struct status_report *report, bool alone,
         if (i > 0)
             buffer_append_char(out, ',');
         write_consumer(out, report, &report->consumers[i], alone);
+    }
+    buffer_append_string(out, "],\"deadlines\":[");
+    for (size_t i = 0; i < report->ndeadlines; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_deadlines(out, &report->deadlines[i]);
     }
     buffer_append_string(out, "],\"outbox\":[");
     for (size_t i = 0; i < report->npending; i++) {

@@ -177,6 +177,33 @@ static void print_consumers(FILE *out, bool color,
     output_table_end(&table, out);
 }
 
+static void print_deadlines(FILE *out, bool color,
+                            const struct status_report *report)
+{
+    static const char *const headings[] = {
+        "saga", ">deadlines", ">failed", ">dead", ">overdue", "next at", NULL};
+    struct output_table table;
+    char at[CLOCK_TEXT_SIZE];
+
+    if (report->ndeadlines == 0)
+        return;
+    fputc('\n', out);
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < report->ndeadlines; i++) {
+        const struct status_deadlines *d = &report->deadlines[i];
+
+        output_cell_string(&table, d->type);
+        output_cell_int64(&table, d->count);
+        output_cell_int64(&table, d->failed);
+        output_cell_int64(&table, d->dead);
+        output_cell_int64(&table, d->overdue);
+        if (d->next_at != 0)
+            clock_format(d->next_at, at);
+        output_cell_string(&table, d->next_at != 0 ? at : "");
+    }
+    output_table_end(&table, out);
+}
+
 static void print_pending(FILE *out, bool color,
                           const struct status_report *report)
 {
@@ -289,6 +316,7 @@ void status_print(const struct status_report *report, bool alone, bool color,
         print_consumers(out, color, report);
     else
         fputs("no consumer\n", out);
+    print_deadlines(out, color, report);
     if (!alone) {
         print_pending(out, color, report);
         print_scripts(out, report);

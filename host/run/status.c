@@ -2,6 +2,7 @@
 
 #include "consumer/registry.h"
 #include "run/status_consumer.h"
+#include "run/status_deadlines.h"
 #include "run/status_owner.h"
 #include "run/status_problem.h"
 #include "run/status_rate.h"
@@ -117,6 +118,8 @@ enum status status_read(struct application *app,
         status = status_owners_read(&reading, diag);
     if (status == STATUS_OK)
         status = status_scripts_read(app, report, diag);
+    if (status == STATUS_OK)
+        status = status_deadlines_read(app, request, report, diag);
     if (status == STATUS_OK)
         status = outbox_list_pending(app->db, app->catalog, &report->arena,
                                      &report->pending, &report->npending, diag);

@@ -93,6 +93,19 @@ struct status_consumer {
     size_t nfailed;                /* at most STATUS_FAILED_LIMIT */
 };
 
+/** The deadlines of one saga type. */
+struct status_deadlines {
+    const char *type;
+    int64_t count;
+    int64_t failed;     /* they are tried again */
+    int64_t dead;       /* they wait for an operator */
+    int64_t overdue;    /* should have fired by now */
+    int64_t overdue_at; /* since when; 0: none */
+    int64_t next_at;    /* when the next one is due; 0: none is */
+    /* the last of the dead ones; NULL: there is none */
+    const char *dead_saga, *dead_name, *dead_reason;
+};
+
 /** A host that runs, and its scripts. */
 struct status_script {
     const char *host_id;
@@ -116,6 +129,9 @@ struct status_report {
     size_t nconsumers;
     struct status_script *scripts; /* by host */
     size_t nscripts;
+    struct status_deadlines *deadlines;
+    size_t ndeadlines;
+    int64_t deadline_us;            /* the clock that they are judged by */
     struct outbox_pending *pending; /* messages that are staged, by publisher */
     size_t npending;
     const char **problems; /* sentences, the worst first */

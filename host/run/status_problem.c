@@ -2,6 +2,7 @@
 
 #include "consumer/registry.h"
 #include "consumer/undelivered.h"
+#include "run/status_deadlines.h"
 #include "run/status_declaration.h"
 #include "run/status_note.h"
 #include "run/status_rate.h"
@@ -433,6 +434,7 @@ void status_problem_find(const struct status_request *request,
             add_problem(report, &sentence);
         }
     }
+    status_deadlines_problems(report);
     status_note_find(report);
     buffer_free(&sentence);
 }

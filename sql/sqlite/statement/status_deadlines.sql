@@ -1,0 +1,12 @@
+-- The deadlines of each saga type: how many there are, have failed, lie dead,
+-- should have fired by now, since when, and when the next one is due.
+-- ?1 due before: should have fired
+SELECT saga_type, count(*),
+       count(CASE WHEN status = 'FAILED' THEN 1 END),
+       count(CASE WHEN status = 'DEAD_LETTER' THEN 1 END),
+       count(CASE WHEN next_retry_at < ?1 THEN 1 END),
+       min(CASE WHEN next_retry_at < ?1 THEN next_retry_at END),
+       min(next_retry_at)
+  FROM ${saga_deadlines_table}
+ GROUP BY saga_type
+ ORDER BY saga_type
