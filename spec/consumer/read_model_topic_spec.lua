@@ -273,6 +273,19 @@ dialect.each(function(database)
       assert.same({ n = 1 }, rig.host:read("two", "A"))
     end)
 
+    it("is heeded by the very next batch when another host has switched it on", function()
+      start(TOTALS:format "" .. " return totals")
+      for i = 1, 5 do add("A", i) rig:run() end -- by now a batch is sent without a look before
+      rig:query([[INSERT INTO READ_MODEL_TOPICS (topic, switched_on_at, filled_at)
+        SELECT 'totals', state_since, state_since FROM CONSUMERS]])
+      if rig.app.db.name ~= "postgres" then
+        rig:query "INSERT INTO READ_MODEL_CAPTURE_POSITIONS (topic, val) VALUES ('totals', 0)"
+      end
+      add("A", 1)
+      rig:run()
+      assert.equal("A=16/1", records())
+    end)
+
     it("takes a sequence or counter that was made anew past what is stored", function()
       start(pair())
       add("A", 1)
@@ -288,5 +301,46 @@ dialect.each(function(database)
       rig:run()
       assert.equal("=1 =2 =3", log "A")
     end)
+  end)
+end)
+
+describe("what reads a topic of read models", function()
+  local application = require "spec.support.application"
+
+  local function refused(handlers)
+    local app = application.new { handlers = { ["spec.lua"] = 'local moontide = require "moontide"\n' .. handlers } }
+    finally(function() app:close() end)
+    return app:fails(78, "check")
+  end
+
+  local LINK = [[local function link(name, source)
+    return moontide.projection(name) { source = source, on = { ["read-model.Changed"] = function() end } }
+  end ]]
+  local PLAIN = '{ on = { ["spec.Put"] = function() end } }'
+
+  it("must name a projection that is declared", function()
+    local said = refused(LINK .. 'return { moontide.projection "totals" ' .. PLAIN ..
+      ', link("seen", "read-model:total") }')
+    assert.matches('source is "read-model:total", and no projection is called "total"; ' ..
+      'did you mean "read-model:totals"?', said, 1, true)
+  end)
+
+  it("must name one that keeps read models", function()
+    local said = refused(LINK .. 'return { moontide.sql_projection "notes" ' .. PLAIN ..
+      ', link("seen", "read-model:notes") }')
+    assert.matches('source is "read-model:notes", and the sql_projection "notes" (handlers/spec.lua:4) ' ..
+      'keeps no read models', said, 1, true)
+  end)
+
+  it("must not lead back to itself", function()
+    assert.matches("reads its own read models", refused(LINK .. 'return link("one", "read-model:one")'), 1, true)
+    assert.matches("reads its own read models, by way of others: one reads three reads two reads one",
+      refused(LINK .. [[return { link("one", "read-model:three"), link("two", "read-model:one"),
+        link("three", "read-model:two") }]]), 1, true)
+  end)
+
+  it("is no event type of the script's own", function()
+    assert.matches('names that begin with "read-model." are those of messages of read models',
+      refused 'return moontide.event_type "read-model.Changed" { revision = 1 }', 1, true)
   end)
 end)
