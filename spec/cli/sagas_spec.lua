@@ -8,7 +8,8 @@ local SAGAS = [[
     saga:deadline("late", "2d", { why = event.payload.note })
   end
   return {
-    moontide.saga "order" { id = moontide.by "order", starts = { "spec.Placed" }, unknown = "dead_letter", start = "now",
+    moontide.saga "order" { id = moontide.by "order", starts = { "spec.Placed" }, start = "now",
+      unknown = "dead_letter",
       deadlines = { late = function() end },
       on = { ["spec.Placed"] = note, ["spec.Shipped"] = function(saga) saga:complete() end } },
     moontide.saga "other" { id = moontide.by "order", starts = { "spec.Placed" },
