@@ -24,7 +24,6 @@ from campaigns import UNAVAILABLE, Host, end_well, kill
 from databases import DEADLINE, ROOT, comes_true, fail
 from processes import Tracked
 
-APPLICATION = ROOT / "scripts/faults.d/hosts"
 LEASE = 1.0      # seconds, as in the application's configuration
 KEYS = 97
 CHUNK = 200      # events of one append
@@ -89,9 +88,9 @@ class Writer(threading.Thread):
 class Member:
     """One host of the cluster, its folder, and its process while it runs."""
 
-    def __init__(self, name, program, folder, database, url, workers):
+    def __init__(self, name, program, application, folder, database, url, workers):
         self.name = name
-        shutil.copytree(APPLICATION, folder)
+        shutil.copytree(application, folder)
         for file, old, new in (
                 ("moontide.conf.lua", "workers = 2", f"workers = {workers}"),
                 ("ledger.sql", "${serial}", SERIAL[database.name])):
@@ -129,6 +128,8 @@ class Member:
 class Campaign:
     """On one database."""
 
+    application = ROOT / "scripts/faults.d/hosts"
+
     def __init__(self, program, folder, database, chance):
         self.program, self.folder, self.database = program, folder, database
         self.chance = chance
@@ -150,7 +151,8 @@ class Campaign:
                 path="/" + database.name_there).geturl()
         workers = 1 if self.on_file else 2
         # the first reaches its server through the proxy, the others do not
-        self.members = [Member(name, program, folder / name, database, mine, workers)
+        self.members = [Member(name, program, self.application, folder / name, database,
+                               mine, workers)
                         for name, mine in (("first", url), ("second", None),
                                            ("third", None))]
         self.faults = dict(EVERYWHERE)
@@ -365,11 +367,13 @@ class Campaign:
         self.writer.end.set()
         self.writer.join(DEADLINE)
         self.start_again()
-        self.drained = comes_true(
-            lambda: applied(self.database) >= self.writer.count, DEADLINE)
+        self.drained = self.is_drained()
         self.last_codes = [end_well(member.process) for member in self.members[:2]]
         if self.proxy:
             self.proxy.close()
+
+    def is_drained(self):
+        return comes_true(lambda: applied(self.database) >= self.writer.count, DEADLINE)
 
     # --- the proof -------------------------------------------------------------------
 
@@ -443,6 +447,9 @@ class Campaign:
         attempts = max(row[4] for row in rows)
         rule("a killed worker's message was tried again", attempts > 1,
              f"up to {attempts} attempts")
+        self.judge_models(rule)
+
+    def judge_models(self, rule):
         wrong = self.database.query(
             "SELECT read_model_id FROM things WHERE disorder <> 0")
         models = {key: (count, last) for key, count, last in self.database.query(

@@ -1,0 +1,11 @@
+CREATE TABLE IF NOT EXISTS entries (
+  id           ${serial} PRIMARY KEY,
+  thing        VARCHAR(32) NOT NULL,
+  n            BIGINT NOT NULL,
+  position     BIGINT NOT NULL,
+  attempt      BIGINT NOT NULL,
+  version      BIGINT NOT NULL,
+  partition_no BIGINT NOT NULL,
+  instance_id  VARCHAR(64),
+  generation   BIGINT NOT NULL
+);
