@@ -17,10 +17,12 @@ import time
 
 from campaigns import Host, kill
 from databases import DEADLINE, ROOT, comes_true, wait_until
+from processes import Tracked
 from delivery_judge import CONSUMERS, KEYS, Judge, Look, Stream
 
 APPLICATION = ROOT / "scripts/faults.d/delivery"
 EVENTS_PER_STEP = 100
+LEASE = 0.5  # seconds, as in the application's configuration
 LONGEST_LIFE = 0.25  # seconds from the start of a host to its kill
 PATIENCE = 0.8  # seconds to wait for a retry to kill in
 REPLAY_PATIENCE = 5  # seconds for a replay to come to its end
@@ -76,6 +78,7 @@ class Campaign:
         self.durations = collections.defaultdict(lambda: 0.05)
         self.longest = LONGEST_LIFE
         self.last = None
+        self.killed = 0.0  # when a host was
         self.steps = 0
 
     def application(self, name, mended=False, passed=None):
@@ -99,6 +102,7 @@ class Campaign:
 
     def see(self, where):
         self.alone()
+        time.sleep(max(0.0, self.killed + LEASE - time.monotonic()))
         self.last = Look(self.host, self.numbers)
         self.judge.look(self.last, where)
         return self.last
@@ -242,7 +246,13 @@ class Campaign:
     words = None
 
     def kill_host(self, runner):
-        if not kill(runner) and runner.returncode != -signal.SIGKILL:
+        self.judge.kills += 1
+        workers = [Tracked(pid) for pid in Tracked(runner.pid).children()]
+        hit = kill(runner)
+        # they go with it, and their transactions
+        wait_until(lambda: not any(w.lives() for w in workers), "the workers are gone")
+        self.killed = time.monotonic()
+        if not hit and runner.returncode != -signal.SIGKILL:
             self.judge.wrong.append(f"step {self.steps}: the host ended by itself with "
                                     f"{runner.returncode}")
 
@@ -273,7 +283,9 @@ class Campaign:
         if calls:
             name, n, attempt = calls[-1]
             row = rows.get((name, n))
-            if attempt > 1 and row is not None and row.failures == attempt - 1:
+            # one that was counted before it was made
+            counted = row is not None and row.counted and row.failures == attempt
+            if attempt > 1 and row is not None and (counted or row.failures == attempt - 1):
                 self.counts["retry"] += 1
         # in the middle: it had begun, or went on, and has more to do
         self.counts["replay"] += any(

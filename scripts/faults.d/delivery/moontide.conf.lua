@@ -4,5 +4,7 @@ return {
   partitions = 12,
   batch = 60,
   poll = { min_interval = "2ms", max_interval = "20ms" },
+  -- what a killed host has held is free soon
+  lease = { duration = "500ms", heartbeat = "100ms", rebalance = "100ms" },
   log = { level = "warn", format = "logfmt" },
 }

@@ -7,7 +7,7 @@ local t = moontide.types
 local MENDED = false -- scripts/faults makes copies of this file with true
 local PASSED = { states = {}, notes = {} } -- and with what was passed over
 
-local RETRY = { attempts = 3, delay = "20ms", factor = 1.5, max_delay = "40ms", jitter = 0.5 }
+local RETRY = { attempts = 12, delay = "20ms", factor = 1.5, max_delay = "40ms", jitter = 0.5 }
 local WORK = 200000 -- turns of a loop: some time that a kill can fall into
 
 local function fails(name, event)
