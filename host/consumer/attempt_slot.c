@@ -116,6 +116,11 @@ void attempt_slot_wait(struct attempt_slot *slot, bool waits)
         atomic_store_explicit(&slot->waits, waits, memory_order_relaxed);
 }
 
+bool attempt_slot_is_vouched(const struct attempt_slot *slot)
+{
+    return atomic_load_explicit(&slot->vouched, memory_order_relaxed) != 0;
+}
+
 /* --- the supervisor's side ------------------------------------------------ */
 
 int64_t attempt_slot_ticked_at(const struct attempt_slot *slot)
@@ -126,6 +131,11 @@ int64_t attempt_slot_ticked_at(const struct attempt_slot *slot)
 int64_t attempt_slot_started_at(const struct attempt_slot *slot)
 {
     return atomic_load_explicit(&slot->started_at, memory_order_acquire);
+}
+
+void attempt_slot_vouch(struct attempt_slot *slot)
+{
+    atomic_store_explicit(&slot->vouched, 1, memory_order_relaxed);
 }
 
 bool attempt_slot_waits(const struct attempt_slot *slot)

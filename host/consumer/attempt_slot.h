@@ -43,6 +43,7 @@ struct attempt_slot {
     _Atomic int64_t started_at;
     _Atomic uint32_t version;
     _Atomic uint32_t waits;
+    _Atomic uint32_t vouched; /* by the supervisor */
     int32_t kind;
     int32_t partition;
     int32_t attempt;
@@ -102,6 +103,10 @@ int64_t attempt_slot_ticked_at(const struct attempt_slot *slot);
 int64_t attempt_slot_started_at(const struct attempt_slot *slot);
 /** Whether the worker says that its call waits for the database. */
 bool attempt_slot_waits(const struct attempt_slot *slot);
+
+/** The supervisor beats for this instance from now on; whether it does. */
+void attempt_slot_vouch(struct attempt_slot *slot);
+bool attempt_slot_is_vouched(const struct attempt_slot *slot);
 
 /** A copy of what the slot says, checked. Texts end with a NUL. */
 struct attempt {

@@ -509,18 +509,47 @@ static enum status lock(struct coordinator *k, const struct list *wanted,
     return status;
 }
 
+/* Locks those that have lapsed still. Whose row is locked is left for the next
+ * time: it may hold that for as long as its session lasts. */
+static enum status lock_lapsed(struct coordinator *k, struct text *ids,
+                               size_t *count, struct diag *diag)
+{
+    const struct db_value param = db_texts(k->lapsed, k->nlapsed);
+    struct db_rows *rows;
+    bool more = false;
+    enum status status = db_query(k->db,
+                                  catalog_sql(k->catalog, SQL_INSTANCE_LAPSED),
+                                  &param, 1, &rows, diag);
+
+    *count = 0;
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more &&
+           *count < k->nlapsed)
+        ids[(*count)++] = arena_copy(&k->arena, db_get_text(rows, 0));
+    db_rows_close(rows);
+    return status;
+}
+
 /* Instances that have lapsed leave no rows behind but their leases. */
 static enum status bury(struct coordinator *k, struct diag *diag)
 {
-    const struct db_value param = db_texts(k->lapsed, k->nlapsed);
+    struct text *ids;
+    size_t count;
     enum status status;
 
     if (k->nlapsed == 0)
         return STATUS_OK;
-    status = db_queue(k->db, catalog_sql(k->catalog, SQL_INSTANCE_BURY), &param,
+    ids = arena_alloc(&k->arena, k->nlapsed * sizeof(*ids));
+    status = lock_lapsed(k, ids, &count, diag);
+    if (status != STATUS_OK || count == 0)
+        return status;
+    const struct db_value param = db_texts(ids, count);
+
+    status = db_queue(k->db, catalog_sql(k->catalog, SQL_MEMBER_LEAVE), &param,
                       1, DB_ANY_ROWS, -1, diag);
     if (status == STATUS_OK)
-        status = db_queue(k->db, catalog_sql(k->catalog, SQL_MEMBER_BURY),
+        status = db_queue(k->db, catalog_sql(k->catalog, SQL_INSTANCE_DELETE),
                           &param, 1, DB_ANY_ROWS, -1, diag);
     return status;
 }

@@ -11,6 +11,8 @@
 
 /* How long a statement waits for a lock that another program holds. */
 #define BUSY_TIMEOUT (5 * CLOCK_SECOND)
+/* ... and one of a host, which is silent meanwhile, as a part of its lease. */
+#define BUSY_LEASE_SHARE 2
 
 /* What a handler may take beyond its limit until it is ended. */
 #define HANDLER_GRACE_US (5 * CLOCK_SECOND)
@@ -64,13 +66,20 @@ static int64_t host_silence(const struct settings *settings)
                                                  : handler;
 }
 
+static int64_t host_busy_timeout(const struct settings *settings)
+{
+    int64_t share = settings->lease_duration_us / BUSY_LEASE_SHARE;
+
+    return share < BUSY_TIMEOUT ? share : BUSY_TIMEOUT;
+}
+
 static enum status connect_to(const struct settings *settings, bool create,
                               bool read_only, bool host, struct db **db,
                               struct diag *diag)
 {
     struct db_options options = {
         .url = settings->database,
-        .busy_timeout = BUSY_TIMEOUT,
+        .busy_timeout = host ? host_busy_timeout(settings) : BUSY_TIMEOUT,
         .create = create,
         .read_only = read_only,
         .host_tables = settings->names.fill,
@@ -101,7 +110,8 @@ static enum status open_database(struct application *app, unsigned needs,
     enum status status;
 
     status = connect_to(settings, creates, (needs & APPLICATION_READ_ONLY) != 0,
-                        (needs & APPLICATION_TABLES) != 0, &app->db, diag);
+                        (needs & (APPLICATION_TABLES | APPLICATION_ROWS)) != 0,
+                        &app->db, diag);
     if (status != STATUS_OK)
         return status;
     status = catalog_open(db_dialect(app->db), settings->names.fill,

@@ -46,6 +46,7 @@ struct duties {
     char (*vouched)[UUID_TEXT_LEN + 1];
     size_t nvouched;
     int64_t vouched_at; /* monotonic */
+    int64_t beaten_at;  /* monotonic: the last heartbeat that was written */
     struct dead_list dead;
     struct script_duty scripts; /* has a mutex of its own */
     bool stop;
@@ -70,8 +71,11 @@ struct duties {
 
 /* --- what the loop asks -------------------------------------------------- */
 
-void duties_vouch(struct duties *duties, const char *const *ids, size_t count)
+int64_t duties_vouch(struct duties *duties, const char *const *ids,
+                     size_t count)
 {
+    int64_t beaten_at;
+
     pthread_mutex_lock(&duties->mutex);
     if (count > duties->nvouched)
         duties->vouched = mem_grow(duties->vouched, count,
@@ -80,7 +84,9 @@ void duties_vouch(struct duties *duties, const char *const *ids, size_t count)
         memcpy(duties->vouched[i], ids[i], sizeof(duties->vouched[i]));
     duties->nvouched = count;
     duties->vouched_at = clock_monotonic();
+    beaten_at = duties->beaten_at;
     pthread_mutex_unlock(&duties->mutex);
+    return beaten_at;
 }
 
 static void ask(struct duties *duties)
@@ -182,6 +188,7 @@ static enum status beat(struct duties *duties, struct diag *diag)
     const char **ids;
     char(*copy)[UUID_TEXT_LEN + 1];
     size_t count;
+    int64_t began = clock_monotonic();
     enum status status = STATUS_OK;
 
     pthread_mutex_lock(&duties->mutex);
@@ -202,9 +209,13 @@ static enum status beat(struct duties *duties, struct diag *diag)
                                   &refreshed, diag);
     mem_free(ids);
     mem_free(copy);
-    if (status == STATUS_OK)
-        duties->beat_at = clock_monotonic() + heartbeat;
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    duties->beat_at = clock_monotonic() + heartbeat;
+    pthread_mutex_lock(&duties->mutex);
+    duties->beaten_at = began;
+    pthread_mutex_unlock(&duties->mutex);
+    return STATUS_OK;
 }
 
 static enum status look_at_marks(struct duties *duties, struct diag *diag)

@@ -34,8 +34,10 @@ enum status duties_open(uv_loop_t *loop, const struct settings *settings,
                         struct duties **duties, struct diag *diag) MUST_CHECK;
 
 /** Whose heartbeats are due, as of now. It is to be said again before the next
- * heartbeat, or there is none: nobody vouches for them then. */
-void duties_vouch(struct duties *duties, const char *const *ids, size_t count);
+ * heartbeat, or there is none: nobody vouches for them then. Gives when the
+ * last one began that has reached the database (monotonic; 0: none). */
+int64_t duties_vouch(struct duties *duties, const char *const *ids,
+                     size_t count);
 
 /** One that is dead. */
 struct dead_worker {

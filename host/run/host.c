@@ -189,7 +189,6 @@ enum status host_open(struct application *app,
                      },
                      app->settings->partitions, &app->ids,
                      host->options.instance_id);
-    host->lease.coordinator.beats = !host->options.supervised;
     host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
     host->pace = pace_make(app->settings->poll_min_us,
                            app->settings->poll_max_us);

@@ -1,6 +1,7 @@
 #include "run/host_lease.h"
 
 #include "base/memory.h"
+#include "consumer/attempt_slot.h"
 #include "run/host_parts.h"
 
 void host_lease_consumers(struct host *host)
@@ -86,6 +87,9 @@ enum status host_lease_step(struct host *host, struct diag *diag)
     struct coordinator *coordinator = &host->lease.coordinator;
     enum status status;
 
+    /* a supervisor whose connection is not there yet cannot beat for it */
+    coordinator->beats = !host->options.supervised ||
+                         !attempt_slot_is_vouched(host->options.slot);
     if (coordinator_left(coordinator) > 0)
         return STATUS_OK;
     status = settle(host, diag);

@@ -68,6 +68,16 @@ static void on_duties_ended(void *arg)
     end_when_alone(supervisor);
 }
 
+/* Workers that had to be killed fail the run, whatever else has. */
+static void note_overdue(struct supervisor *supervisor)
+{
+    if (supervisor->overdue > 0)
+        diag_set(&supervisor->end, STATUS_FAILED,
+                 "%d of %d workers did not end within stop_timeout and were "
+                 "killed; what they had in hand is rolled back",
+                 supervisor->overdue, supervisor->nworkers);
+}
+
 static void on_deadline(uv_timer_t *timer)
 {
     struct supervisor *supervisor = timer->data;
@@ -75,7 +85,12 @@ static void on_deadline(uv_timer_t *timer)
     if (alive(supervisor) == 0) {
         log_write(&supervisor->log, LOG_WARN, NULL,
                   "the database does not answer, and the host ends without it");
-        _exit(supervisor->end.status == STATUS_OK ? 0 : 1);
+        note_overdue(supervisor);
+        if (supervisor->end.status == STATUS_OK)
+            _exit(0);
+        log_write(&supervisor->log, LOG_ERROR, NULL, "%s",
+                  supervisor->end.message);
+        _exit(1);
     }
     /* the rest has a moment to record that they are gone */
     (void)uv_timer_start(&supervisor->deadline, on_deadline, LAST_MS, 0);
@@ -237,6 +252,11 @@ static bool ends_start(struct supervisor *supervisor,
 
     if (supervisor->started || worker->ready_at != 0)
         return false;
+    /* locks that keep it from starting are gone when their holder's session
+     * is, if that is a host that stands still */
+    if (worker->failed && worker->failure.status == STATUS_CONFLICT &&
+        ++supervisor->conflicts < START_TRIES)
+        return false;
     if (worker->failed) {
         *diag = worker->failure;
         return true;
@@ -297,6 +317,7 @@ static void on_check(uv_timer_t *timer)
         .silent = settings->lease_heartbeat_us,
         .hung = SILENT_LEASES * settings->lease_duration_us + CLOCK_SECOND * 30,
     };
+    int64_t beaten_at;
     int count = 0;
 
     log_tell(&supervisor->log, false);
@@ -306,8 +327,12 @@ static void on_check(uv_timer_t *timer)
         if (worker_process_check(worker, &limits))
             supervisor->vouched[count++] = worker->instance;
     }
-    if (supervisor->duties != NULL && !supervisor->duties_ended)
-        duties_vouch(supervisor->duties, supervisor->vouched, (size_t)count);
+    if (supervisor->duties == NULL || supervisor->duties_ended)
+        return;
+    beaten_at = duties_vouch(supervisor->duties, supervisor->vouched,
+                             (size_t)count);
+    for (int i = 0; i < supervisor->nworkers; i++)
+        worker_process_vouched(&supervisor->workers[i], beaten_at);
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -362,11 +387,7 @@ static enum status run_loop(struct supervisor *supervisor, struct diag *diag)
     (void)uv_timer_start(&supervisor->check, on_check, CHECK_MS, CHECK_MS);
     reloader_start(supervisor->reloader);
     (void)uv_run(&supervisor->loop, UV_RUN_DEFAULT);
-    if (supervisor->overdue > 0)
-        diag_set(&supervisor->end, STATUS_FAILED,
-                 "%d of %d workers did not end within stop_timeout and were "
-                 "killed; what they had in hand is rolled back",
-                 supervisor->overdue, supervisor->nworkers);
+    note_overdue(supervisor);
     if (supervisor->end.status == STATUS_OK && supervisor->started)
         log_write(&supervisor->log, LOG_INFO, NULL, "stopped");
     *diag = supervisor->end;

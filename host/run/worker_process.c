@@ -123,6 +123,16 @@ bool worker_process_check(struct worker_process *worker,
     return life == LIFE_WELL;
 }
 
+void worker_process_vouched(struct worker_process *worker, int64_t beaten_at)
+{
+    if (worker->phase != WORKER_RUNNING)
+        return;
+    if (worker->vouched_at == 0)
+        worker->vouched_at = clock_monotonic();
+    else if (beaten_at > worker->vouched_at)
+        attempt_slot_vouch(worker->memory.at);
+}
+
 static void close_handles(struct worker_process *worker)
 {
     worker->phase = WORKER_ENDED;
@@ -337,7 +347,7 @@ void worker_process_start(struct worker_process *worker)
 {
     int failure = 0;
 
-    worker->ready_at = 0;
+    worker->ready_at = worker->vouched_at = 0;
     worker->stopped = worker->failed = worker->hung = false;
     worker->watch = (struct worker_watch){.looked_at = 0};
     worker->exit_code = 0;

@@ -43,6 +43,7 @@ struct worker_process {
     struct backoff backoff;
     bool ever_ready;
     int64_t ready_at;    /* monotonic; 0: not yet */
+    int64_t vouched_at;  /* monotonic: first time after that; 0: not yet */
     bool stopped;        /* it has said that it ends in order */
     bool hung;           /* it was killed: a handler ran past its time */
     bool failed;         /* it has said why it ends: */
@@ -66,6 +67,9 @@ bool worker_process_alive(const struct worker_process *worker);
  * vouch for it. */
 bool worker_process_check(struct worker_process *worker,
                           const struct worker_watch_limits *limits);
+/** Somebody vouches for it; the last heartbeat that was written began at
+ * `beaten_at`. Once that has been one of its own it need not beat itself. */
+void worker_process_vouched(struct worker_process *worker, int64_t beaten_at);
 /** SIGKILL. `why` is for the log, NULL when the end needs no word. */
 void worker_process_kill(struct worker_process *worker, const char *why);
 /** Whether it has come to an end by itself, or as it was told. */

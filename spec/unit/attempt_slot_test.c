@@ -154,7 +154,7 @@ static void refuses_what_no_worker_writes(void **state)
         change;                                                                \
         assert_false(attempt_slot_read(&slot, &a));                            \
     } while (0)
-    REFUSES(slot.kind = 4);
+    REFUSES(slot.kind = ATTEMPT_DEADLINE + 1);
     REFUSES(slot.kind = -1);
     REFUSES(slot.partition = -1);
     REFUSES(slot.attempt = 0);

@@ -217,6 +217,40 @@ static void a_lease_that_is_locked_is_left_for_the_next_time(void **state)
     db_close(other);
 }
 
+/* Whoever stands still in the transaction of a heartbeat keeps the locks of its
+ * row: its partitions are taken over all the same, and the row goes later. */
+static void a_lapsed_one_whose_row_is_locked_is_taken_over(void **state)
+{
+    struct ground *g = *state;
+    struct instance *a = arrive(g), *b = arrive(g);
+    char text[256];
+    struct db_sql sql;
+
+    if ((db_abilities(g->f->db) & DB_CAN_MANY_HOSTS) == 0)
+        return; /* such a transaction keeps everybody from writing */
+    settle(g);
+    lapse(g, a);
+    begin(g->f);
+    snprintf(text, sizeof(text),
+             "UPDATE PARTITION_INSTANCES SET host_name = 'stopped'"
+             " WHERE instance_id = '%s'",
+             a->coordinator.id);
+    sql = sql_of(text);
+    ok(g->f, db_execute(g->f->db, &sql, NULL, 0, NULL, &g->f->diag));
+    balance(g, b);
+    for (int c = 0; c < CONSUMERS; c++)
+        assert_int_equal(b->leases[c].count, PARTITIONS);
+    db_rollback(g->f->db);
+    assert_int_equal(number(g->f, "SELECT count(*) FROM PARTITION_INSTANCES"),
+                     2);
+    assert_true(look(g, b));
+    act(g, b);
+    assert_int_equal(number(g->f, "SELECT count(*) FROM PARTITION_INSTANCES"),
+                     1);
+    assert_int_equal(number(g->f, "SELECT count(*) FROM PARTITION_MEMBERS"),
+                     CONSUMERS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +263,7 @@ int main(void)
         EVERYWHERE(partitions_that_belong_together_have_one_holder),
         EVERYWHERE(a_heartbeat_carries_several_instances),
         EVERYWHERE(a_lease_that_is_locked_is_left_for_the_next_time),
+        EVERYWHERE(a_lapsed_one_whose_row_is_locked_is_taken_over),
     };
 
     return cmocka_run_group_tests_name("coordinator", tests, NULL, NULL);
