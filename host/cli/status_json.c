@@ -329,6 +329,37 @@ static void write_deadlines(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static void write_compaction(struct buffer *out,
+                             const struct status_report *report,
+                             const struct status_compaction *compaction)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "topic", compaction->topic);
+    json_write_key(out, &first, "through");
+    if (compaction->through < 0)
+        buffer_append_string(out, "null");
+    else
+        buffer_printf(out, "%" PRId64, compaction->through);
+    write_integer(out, &first, "mark", compaction->mark);
+    write_amount(out, &first, "behind_seconds",
+                 compaction->waiting_since == 0
+                     ? 0
+                     : seconds_since(report, compaction->waiting_since));
+    json_write_key(out, &first, "held_by");
+    if (compaction->holder == NULL) {
+        buffer_append_string(out, "null}");
+        return;
+    }
+    first = true;
+    buffer_append_char(out, '{');
+    write_string(out, &first, "type", compaction->holder_type);
+    write_string(out, &first, "name", compaction->holder);
+    write_integer(out, &first, "position", compaction->holder_position);
+    buffer_append_string(out, "}}");
+}
+
 void status_json_write(const struct status_report *report, bool alone,
                        struct buffer *out)
 {
@@ -355,6 +386,12 @@ void status_json_write(const struct status_report *report, bool alone,
         if (i > 0)
             buffer_append_char(out, ',');
         write_pending(out, report, &report->pending[i]);
+    }
+    buffer_append_string(out, "],\"compaction\":[");
+    for (size_t i = 0; i < report->ncompactions; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_compaction(out, report, &report->compactions[i]);
     }
     buffer_append_string(out, "],\"scripts\":[");
     for (size_t i = 0; i < report->nscripts; i++) {

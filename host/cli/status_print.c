@@ -287,6 +287,50 @@ static void print_failed(FILE *out, bool color,
                 STATUS_FAILED_LIMIT);
 }
 
+static void add_compaction(struct output_table *table,
+                           const struct status_report *report,
+                           const struct status_compaction *compaction)
+{
+    struct buffer cell = BUFFER_EMPTY;
+
+    output_cell_string(table, compaction->topic);
+    if (compaction->through < 0)
+        output_cell_string(table, "never");
+    else
+        output_cell_int64(table, compaction->through);
+    output_cell_int64(table, compaction->mark);
+    if (compaction->waiting_since == 0)
+        buffer_append_char(&cell, '-');
+    else
+        output_duration(&cell, report->now_us - compaction->waiting_since);
+    output_cell(table, buffer_text(&cell));
+    buffer_clear(&cell);
+    if (compaction->holder == NULL)
+        buffer_append_char(&cell, '-');
+    else
+        buffer_printf(&cell, "%s '%s' at %" PRId64, compaction->holder_type,
+                      compaction->holder, compaction->holder_position);
+    output_cell(table, buffer_text(&cell));
+    buffer_free(&cell);
+}
+
+static void print_compactions(FILE *out, bool color,
+                              const struct status_report *report)
+{
+    static const char *const headings[] = {
+        "compaction", ">through",           ">mark",
+        ">behind",    "tombstones held by", NULL};
+    struct output_table table;
+
+    if (report->ncompactions == 0)
+        return;
+    fputc('\n', out);
+    output_table_begin(&table, headings, color);
+    for (size_t i = 0; i < report->ncompactions; i++)
+        add_compaction(&table, report, &report->compactions[i]);
+    output_table_end(&table, out);
+}
+
 static void print_scripts(FILE *out, const struct status_report *report)
 {
     for (size_t i = 0; i < report->nscripts; i++) {
@@ -319,6 +363,7 @@ void status_print(const struct status_report *report, bool alone, bool color,
     print_deadlines(out, color, report);
     if (!alone) {
         print_pending(out, color, report);
+        print_compactions(out, color, report);
         print_scripts(out, report);
     }
     for (size_t i = 0; alone && i < report->nconsumers; i++) {

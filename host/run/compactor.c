@@ -1,6 +1,7 @@
 #include "run/compactor.h"
 
 #include "base/memory.h"
+#include "topic/high_water_mark.h"
 
 /* After a start the first run does not wait for a long schedule. */
 #define FIRST_US (5 * CLOCK_SECOND)
@@ -42,8 +43,7 @@ void compactor_finish(struct compactor *compactor,
     if (app->settings->compaction_us == 0)
         return;
     compactor->at_once = true;
-    compactor->phase = COMPACTOR_SEEKS;
-    buffer_clear(&compactor->topic.topic);
+    compactor->phase = COMPACTOR_BEGINS;
 }
 
 static struct compactor_swept *swept_of(struct compactor *compactor)
@@ -94,6 +94,20 @@ static void adapt(struct compactor *compactor,
 }
 
 /* --- one batch ----------------------------------------------------------- */
+
+/* Where one mark serves all topics, nobody may have moved it who reads one. */
+static enum status begin(struct compactor *compactor, struct application *app,
+                         struct diag *diag)
+{
+    struct high_water_mark mark;
+
+    compactor->phase = COMPACTOR_SEEKS;
+    buffer_clear(&compactor->topic.topic);
+    if ((db_abilities(app->db) & DB_CAN_SEQUENCE) == 0)
+        return STATUS_OK;
+    return high_water_mark_advance(app->db, app->catalog,
+                                   HIGH_WATER_MARK_READ_MODELS, &mark, diag);
+}
 
 static enum status seek(struct compactor *compactor, struct application *app,
                         struct diag *diag)
@@ -166,6 +180,8 @@ static enum status work(struct compactor *compactor, struct application *app,
 {
     switch (compactor->phase) {
     case COMPACTOR_RESTS:
+    case COMPACTOR_BEGINS:
+        return begin(compactor, app, diag);
     case COMPACTOR_SEEKS:
         return seek(compactor, app, diag);
     case COMPACTOR_DELETES:
@@ -222,9 +238,8 @@ enum status compactor_step(struct compactor *compactor, struct application *app,
     if (compactor->messages == 0)
         compactor->messages = FIRST_SIZE;
     if (compactor->phase == COMPACTOR_RESTS) {
-        compactor->phase = COMPACTOR_SEEKS;
+        compactor->phase = COMPACTOR_BEGINS;
         compactor->run_at = now;
-        buffer_clear(&compactor->topic.topic);
     }
     status = work(compactor, app, diag);
     if (status != STATUS_OK)

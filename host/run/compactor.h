@@ -17,6 +17,7 @@ struct compactor_swept; /* run/compactor.c */
 
 enum compactor_phase {
     COMPACTOR_RESTS,
+    COMPACTOR_BEGINS,
     COMPACTOR_SEEKS, /* the next topic */
     COMPACTOR_DELETES,
     COMPACTOR_SWEEPS,

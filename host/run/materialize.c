@@ -8,6 +8,7 @@
 #include "run/state_diff.h"
 #include "topic/event_page.h"
 #include "topic/high_water_mark.h"
+#include "topic/read_model_topic.h"
 
 #include <stdarg.h>
 
@@ -333,6 +334,10 @@ static enum status fold(struct materializer *m, struct diag *diag)
         result->incomparable = clause(
             m, "the messages up to position %lld are gone",
             (long long)m->incomplete);
+    else if (result->incomparable == NULL && !materialized_fits(result) &&
+             read_model_topic_projection(m->declaration->source) != NULL)
+        result->incomparable = "they differ, but compaction may have deleted "
+                               "older messages of its topic";
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "run/status.h"
 
 #include "consumer/registry.h"
+#include "run/status_compaction.h"
 #include "run/status_consumer.h"
 #include "run/status_deadlines.h"
 #include "run/status_owner.h"
@@ -120,6 +121,8 @@ enum status status_read(struct application *app,
         status = status_scripts_read(app, report, diag);
     if (status == STATUS_OK)
         status = status_deadlines_read(app, request, report, diag);
+    if (status == STATUS_OK)
+        status = status_compaction_read(app, report, diag);
     if (status == STATUS_OK)
         status = outbox_list_pending(app->db, app->catalog, &report->arena,
                                      &report->pending, &report->npending, diag);

@@ -106,6 +106,18 @@ struct status_deadlines {
     const char *dead_saga, *dead_name, *dead_reason;
 };
 
+/** How far the topic of a projection's read models is compacted. */
+struct status_compaction {
+    const char *topic;
+    int64_t through; /* -1: it never was */
+    int64_t mark;
+    int64_t waiting_since; /* age of the first message behind; 0: none is */
+    /* With an age set for tombstones: the consumer that keeps those behind its
+     * position; NULL: none does. */
+    const char *holder_type, *holder;
+    int64_t holder_position;
+};
+
 /** A host that runs, and its scripts. */
 struct status_script {
     const char *host_id;
@@ -127,6 +139,8 @@ struct status_report {
     size_t ntopics;
     struct status_consumer *consumers;
     size_t nconsumers;
+    struct status_compaction *compactions; /* by topic */
+    size_t ncompactions;
     struct status_script *scripts; /* by host */
     size_t nscripts;
     struct status_deadlines *deadlines;

@@ -184,6 +184,29 @@ static enum status delete_all(struct db *db, const struct catalog *catalog,
                     DB_ANY_ROWS, -1, diag);
 }
 
+static enum status take_time(void *arg, struct db_rows *row, struct diag *diag)
+{
+    int64_t *since = arg;
+
+    (void)diag;
+    *since = db_get_timestamp(row, 2);
+    return STATUS_OK;
+}
+
+enum status compaction_waiting(struct db *db, const struct catalog *catalog,
+                               const struct compaction *compaction,
+                               int64_t *since_us, struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_text_value(buffer_text(&compaction->topic)),
+        db_integer(compaction->reached), db_integer(compaction->mark),
+        db_integer(1)};
+
+    *since_us = 0;
+    return db_rows_each(db, catalog_sql(catalog, SQL_COMPACTION_TOMBSTONES),
+                        params, 4, take_time, since_us, diag);
+}
+
 /* --- superseded messages ---------------------------------------------------
  */
 

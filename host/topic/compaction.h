@@ -81,6 +81,12 @@ enum status compaction_slowest(struct db *db, const struct catalog *catalog,
                                struct diag *diag) MUST_CHECK;
 void compaction_holder_free(struct compaction_holder *holder);
 
+/** When the first readable message occurred that the topic is not compacted
+ * over; 0: there is none. */
+enum status compaction_waiting(struct db *db, const struct catalog *catalog,
+                               const struct compaction *compaction,
+                               int64_t *since_us, struct diag *diag) MUST_CHECK;
+
 void compaction_free(struct compaction *compaction);
 
 #endif

@@ -245,6 +245,23 @@ dialect.each(function(database)
     end)
   end)
 
+  describe("the status", function()
+    it("says how far each topic is compacted, and who holds tombstones", function()
+      start 'tombstones = { max_age = "30m" }'
+      assert.same({}, app:json("status").compaction)
+      write { "a", "b", "-a" }
+      local null = require("moontide").null
+      local before = app:json("status").compaction
+      assert.same({ SOURCE, null, 3, null }, { before[1].topic, before[1].through, before[1].mark, before[1].held_by })
+      assert.is_true(before[1].behind_seconds >= 3600 and before[1].behind_seconds < 4200)
+      subscribe(FIRST, { "2", "3" })
+      compact()
+      assert.same({ { topic = SOURCE, through = 3, mark = 3, behind_seconds = 0,
+        held_by = { type = "listener", name = "c" .. FIRST, position = 2 } } }, app:json("status").compaction)
+      assert.matches("read%-model:totals%s+3%s+3%s+%-%s+listener 'c.-' at 2", app:ok "status")
+    end)
+  end)
+
   -- The tables were never analyzed, and then they were.
   describe("the statements of compaction", function()
     local function statement(name, values)
