@@ -503,6 +503,80 @@ static void sagas_of_another_type_are_left_alone(struct world *w)
     assert_int_equal(rows(w), 2);
 }
 
+/* What the database would do for a statement, in its own words. */
+static void explain(struct world *w, enum sql_statement statement,
+                    const struct db_value *params, size_t nparams,
+                    struct buffer *plan)
+{
+    struct fixture *f = w->f;
+    struct buffer text = BUFFER_EMPTY;
+    struct db_sql sql;
+    struct db_rows *found;
+    bool more;
+
+    buffer_append_string(&text,
+                         has_server(f) ? "EXPLAIN " : "EXPLAIN QUERY PLAN ");
+    buffer_append_text(&text, catalog_sql(w->catalog, statement)->text);
+    sql = db_sql_make(buffer_text(&text), DB_HOST);
+    begin(f);
+    ok(f, db_query(f->db, &sql, params, nparams, &found, &f->diag));
+    for (ok(f, db_next(found, &more, &f->diag)); more;
+         ok(f, db_next(found, &more, &f->diag)))
+        for (size_t i = 0; i < db_columns(found); i++)
+            if (db_column_type(found, i) == DB_TEXT) {
+                buffer_append_text(plan, db_get_text(found, i));
+                buffer_append_char(plan, '\n');
+            }
+    db_rows_close(found);
+    db_rollback(f->db);
+    buffer_free(&text);
+}
+
+/* Names of indexes are lower case on one of them. */
+static void assert_plan_of(const struct buffer *plan)
+{
+    static const char *const sorts[] = {"TEMP B-TREE", "filesort", "Sort"};
+
+    if (strcasestr(plan->data, "idx_SAGA_DEADLINES_next") == NULL)
+        fail_msg("another index: %s", plan->data);
+    for (size_t i = 0; i < sizeof(sorts) / sizeof(*sorts); i++)
+        if (strstr(plan->data, sorts[i]) != NULL)
+            fail_msg("sorted: %s", plan->data);
+}
+
+/* However many there are, a page reads a page's rows, in their order. */
+static void what_is_due_comes_from_one_index(struct world *w)
+{
+    struct fixture *f = w->f;
+    const struct db_value parts = db_integers(w->leases.mine, w->leases.count);
+    const struct db_value due_params[] = {db_string(TYPE),
+                                          db_timestamp(BASE + 3000 * SECOND),
+                                          parts, db_integer(50)};
+    const struct db_value next_params[] = {db_string(TYPE), parts};
+    const struct text type = TEXT_LITERAL(TYPE);
+    const struct db_value first_params[] = {db_texts(&type, 1)};
+    struct buffer plan = BUFFER_EMPTY;
+
+    for (int i = 0; i < 3000; i++) {
+        char id[16];
+
+        snprintf(id, sizeof(id), "O-%d", i);
+        set_at(w, id, "pay", BASE + i * SECOND);
+    }
+    send(w);
+    if (strcmp(db_dialect(f->db), "postgres") == 0)
+        run(f, "ANALYZE SAGA_DEADLINES");
+    explain(w, SQL_DEADLINE_DUE, due_params, 4, &plan);
+    assert_plan_of(&plan);
+    buffer_clear(&plan);
+    explain(w, SQL_DEADLINE_NEXT, next_params, 2, &plan);
+    assert_plan_of(&plan);
+    buffer_clear(&plan);
+    explain(w, SQL_DEADLINE_FIRSTS, first_params, 1, &plan);
+    assert_plan_of(&plan);
+    buffer_free(&plan);
+}
+
 #define TESTS(X)                                                               \
     X(a_name_stands_once)                                                      \
     X(a_row_says_what_it_was_set_with)                                         \
@@ -517,7 +591,8 @@ static void sagas_of_another_type_are_left_alone(struct world *w)
     X(a_duration_counts_from_the_databases_clock)                              \
     X(the_earliest_is_told_once)                                               \
     X(what_no_row_can_hold_is_refused)                                         \
-    X(sagas_of_another_type_are_left_alone)
+    X(sagas_of_another_type_are_left_alone)                                    \
+    X(what_is_due_comes_from_one_index)
 
 #define IN_WORLD(test)                                                         \
     static void test##_here(void **state)                                      \
