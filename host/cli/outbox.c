@@ -200,7 +200,7 @@ enum status cli_outbox(struct cli *cli, struct diag *diag)
     struct arena arena = ARENA_EMPTY;
     struct outbox_filter filter;
     struct outbox_rows rows;
-    char id[UUID_TEXT_LEN + 1];
+    char id[UUID_TEXT_LEN + 1] = "";
     int64_t limit;
     bool whole;
     enum status status = take_request(cli, &whole, &filter, id, &limit, diag);

@@ -38,7 +38,7 @@ struct outgoing {
 };
 
 /** LIMIT: a field is empty or too long. */
-enum status outgoing_check(const struct outgoing *outgoing,
+enum status outgoing_check(const struct outgoing *m,
                            struct diag *diag) MUST_CHECK;
 
 /**
