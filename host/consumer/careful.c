@@ -15,6 +15,12 @@
 /* So long one step goes on from message to message. */
 #define STEP_US (CLOCK_SECOND / 5)
 
+/* How many messages the dead one can have had in hand. */
+static size_t most(const struct consumer *c)
+{
+    return c->env->batch < MOST_MESSAGES ? c->env->batch : MOST_MESSAGES;
+}
+
 static bool is_on(const struct consumer *c)
 {
     for (size_t i = 0; i < c->leases.count; i++)
@@ -46,7 +52,7 @@ bool careful_take_turn(struct consumer *c, int64_t upto)
 void careful_begin(struct consumer *c, int partition)
 {
     c->careful_through[partition] = CAREFUL_UNKNOWN;
-    c->careful_retries = true;
+    c->careful_retries = most(c);
 }
 
 void careful_settle(struct consumer *c, int64_t mark)
@@ -149,7 +155,7 @@ static enum status find_end(struct consumer *c, const struct poll *poll,
 {
     struct poll ahead = *poll;
     bool unknown = false;
-    size_t left = c->env->batch < MOST_MESSAGES ? c->env->batch : MOST_MESSAGES;
+    size_t left = most(c);
     enum status status = STATUS_OK;
 
     for (size_t i = 0; i < poll->npartitions; i++)
@@ -403,19 +409,22 @@ enum status careful_end(struct consumer *c, struct diag *diag)
 void careful_saw_due(struct consumer *c, size_t count)
 {
     if (count == 0 && !is_on(c))
-        c->careful_retries = false;
+        c->careful_retries = 0;
 }
 
 void careful_retried(struct consumer *c)
 {
-    if (c->counted.retried)
-        c->counted.position = 0;
+    if (!c->counted.retried)
+        return;
+    c->counted.position = 0;
+    c->counted.retried = false;
+    c->careful_retries -= c->careful_retries > 0;
 }
 
 bool careful_is_of_row(const struct consumer *c,
                        const struct undelivered_row *row)
 {
-    return c->careful_retries || failure_is_crash(row->reason);
+    return c->careful_retries > 0 || failure_is_crash(row->reason);
 }
 
 bool careful_row_is_counted(const struct consumer *c,

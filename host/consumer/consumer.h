@@ -116,8 +116,8 @@ struct consumer {
      * may have died of what lies there (CHECKPOINT_NONE: not at all;
      * CAREFUL_UNKNOWN: how far is not known yet). */
     int64_t *careful_through;
-    bool careful_retries; /* the same of what is due to be tried again */
-    bool careful_turn;    /* the page in hand is of these, not of the others */
+    size_t careful_retries; /* so many of what is due to be tried again, too */
+    bool careful_turn; /* the page in hand is of these, not of the others */
     bool careful_told;
     struct consumer_counted counted;
     struct checkpoints stored;  /* as committed */
