@@ -415,7 +415,7 @@ class Campaign:
         rule("every event is applied exactly once",
              not lost and set(found) == wanted and max(found.values()) == 1,
              f"{len(rows)} of {len(wanted)}, lost {sorted(lost)[:3]}, twice "
-             f"{[k for k, c in found.items() if c > 1][:3]}")
+             f"{[row for row in rows if found[row[1], row[2]] > 1][:4]}")
         positions = {row[0] for row in self.database.query(
             "SELECT global_position FROM EVENT_STORE WHERE aggregate_type ="
             " 'hosts.thing'")}

@@ -173,6 +173,27 @@ dialect.each(function(database)
       assert.equal(3, rig:undelivered("order")[1].position)
     end)
 
+    it("has no deadline of an event that failed, and keeps the one from before", function()
+      start([[return {
+        moontide.event_type "spec.Seen" { fields = { n = t.integer() } },
+        moontide.saga "order" { id = moontide.by "order", starts = { "spec.Placed" },
+          retry = { attempts = 1 }, on_error = "dead_letter",
+          deadlines = { late = function() end, soon = function() end },
+          on = { ["spec.Placed"] = function(saga, event, ctx)
+            saga:deadline("late", 1000, { n = event.payload.n })
+            if event.payload.fails then
+              saga:deadline("soon", 10)
+              saga:complete()
+              ctx:emit("spec.Seen", { n = "refused after the handler" })
+            end
+          end } } }]])
+      rig:append_all { order("A", "spec.Placed", { n = 1 }), order("A", "spec.Placed", { n = 2, fails = true }) }
+      rig:run()
+      assert.same({ { name = "late", payload_json = '{"n":1}' } },
+        rig:query "SELECT name, payload_json FROM SAGA_DEADLINES")
+      assert.is_false(sagas().A.completed)
+    end)
+
     it("that fails with its first event does not come to be", function()
       start((ORDER:gsub('"spec.Placed" },', '"spec.Paid" },')):format
         'retry = { attempts = 1 }, on_error = "dead_letter",')
