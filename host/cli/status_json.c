@@ -360,6 +360,18 @@ static void write_compaction(struct buffer *out,
     buffer_append_string(out, "}}");
 }
 
+static void write_saga(struct buffer *out, const struct status_saga *saga)
+{
+    bool first = true;
+
+    buffer_append_char(out, '{');
+    write_string(out, &first, "saga_type", saga->type);
+    write_string(out, &first, "state", saga->state);
+    write_integer(out, &first, "steps", saga->count);
+    write_string(out, &first, "example", saga->example);
+    buffer_append_char(out, '}');
+}
+
 void status_json_write(const struct status_report *report, bool alone,
                        struct buffer *out)
 {
@@ -392,6 +404,12 @@ void status_json_write(const struct status_report *report, bool alone,
         if (i > 0)
             buffer_append_char(out, ',');
         write_compaction(out, report, &report->compactions[i]);
+    }
+    buffer_append_string(out, "],\"sagas\":[");
+    for (size_t i = 0; i < report->nsagas; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        write_saga(out, &report->sagas[i]);
     }
     buffer_append_string(out, "],\"scripts\":[");
     for (size_t i = 0; i < report->nscripts; i++) {

@@ -7,6 +7,7 @@
 #include "run/status_owner.h"
 #include "run/status_problem.h"
 #include "run/status_rate.h"
+#include "run/status_saga.h"
 #include "run/status_scripts.h"
 #include "topic/high_water_mark.h"
 
@@ -126,6 +127,8 @@ enum status status_read(struct application *app,
     if (status == STATUS_OK)
         status = outbox_list_pending(app->db, app->catalog, &report->arena,
                                      &report->pending, &report->npending, diag);
+    if (status == STATUS_OK)
+        status = status_saga_read(app, request, report, diag);
     if (status == STATUS_OK && request->before != NULL)
         status = status_rate_read(&reading, request->before, diag);
     db_rollback(app->db);

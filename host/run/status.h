@@ -130,6 +130,14 @@ struct status_script {
     const char *error;  /* why */
 };
 
+/** Steps of orchestrated sagas that need an operator's eye. */
+struct status_saga {
+    const char *type;
+    const char *state; /* OVERDUE, STUCK */
+    int64_t count;
+    const char *example; /* id of one of the sagas */
+};
+
 /** Memory comes from `arena`; status_report_free. */
 struct status_report {
     struct arena arena;
@@ -148,6 +156,8 @@ struct status_report {
     int64_t deadline_us;            /* the clock that they are judged by */
     struct outbox_pending *pending; /* messages that are staged, by publisher */
     size_t npending;
+    struct status_saga *sagas;
+    size_t nsagas;
     const char **problems; /* sentences, the worst first */
     size_t nproblems;
     const char **notes; /* sentences about what is not wrong */

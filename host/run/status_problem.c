@@ -6,6 +6,7 @@
 #include "run/status_declaration.h"
 #include "run/status_note.h"
 #include "run/status_rate.h"
+#include "run/status_saga.h"
 #include "run/status_scripts.h"
 #include "run/status_word.h"
 
@@ -435,6 +436,7 @@ void status_problem_find(const struct status_request *request,
         }
     }
     status_deadlines_problems(report);
+    status_saga_problems(report);
     status_note_find(report);
     buffer_free(&sentence);
 }

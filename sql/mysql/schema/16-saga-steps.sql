@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS ${saga_steps_table} (
     compensated_at       DATETIME(6),
     updated_at           DATETIME(6) NOT NULL,
     CONSTRAINT uq_${saga_steps_table} UNIQUE (instance_id, step_name, round),
-    INDEX idx_${saga_steps_table}_saga (saga_type, saga_id, step_no, round)
+    INDEX idx_${saga_steps_table}_saga (saga_type, saga_id, step_no, round),
+    INDEX idx_${saga_steps_table}_alarm (state, saga_type)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4
   COLLATE utf8mb4_nopad_bin;

@@ -34,3 +34,8 @@ CREATE TABLE IF NOT EXISTS ${saga_steps_table} (
 
 CREATE INDEX IF NOT EXISTS idx_${saga_steps_table}_saga
     ON ${saga_steps_table} (saga_type, saga_id, step_no, round);
+
+-- Those that need an operator's eye.
+CREATE INDEX IF NOT EXISTS idx_${saga_steps_table}_alarm
+    ON ${saga_steps_table} (saga_type, state)
+ WHERE state IN ('OVERDUE', 'STUCK');
