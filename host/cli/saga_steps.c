@@ -65,6 +65,16 @@ static void print_ordered(struct cli *cli, bool confirm,
     buffer_free(&safe);
 }
 
+enum status cli_saga_steps_check(const struct cli *cli, struct diag *diag)
+{
+    bool confirm = strcmp(cli->args[0], "confirm") == 0;
+
+    if (cli->nargs == (confirm ? 4 : 3))
+        return STATUS_OK;
+    return diag_set(diag, STATUS_USAGE, "sagas %s takes %s", cli->args[0],
+                    confirm ? "TYPE, ID and STEP" : "TYPE and ID");
+}
+
 enum status cli_saga_steps_order(struct cli *cli, const struct operate_env *env,
                                  struct diag *diag)
 {
@@ -74,9 +84,6 @@ enum status cli_saga_steps_order(struct cli *cli, const struct operate_env *env,
     struct saga_step_row row;
     enum status status;
 
-    if (cli->nargs != (confirm ? 4 : 3))
-        return diag_set(diag, STATUS_USAGE, "sagas %s takes %s", cli->args[0],
-                        confirm ? "TYPE, ID and STEP" : "TYPE and ID");
     subject = (struct saga_step_subject){text_of(cli->args[1]),
                                          text_of(cli->args[2])};
     status = saga_step_operate(

@@ -4,8 +4,10 @@
 #include "base/json.h"
 #include "cli/operator.h"
 #include "cli/output.h"
+#include "cli/saga_steps.h"
 #include "consumer/operate_deadlines.h"
 #include "model/saga_list.h"
+#include "model/saga_step_operate.h"
 
 #include <inttypes.h>
 
@@ -146,6 +148,7 @@ struct shown {
     const char *type;
     struct saga_instance saga;
     struct deadline_list deadlines;
+    struct saga_steps steps; /* none: it is not orchestrated */
 };
 
 static void print_field(struct cli *cli, const char *name, struct text value)
@@ -197,6 +200,9 @@ static void print_shown(struct cli *cli, const struct shown *shown)
     buffer_printf(&line, "%" PRId64, saga->version);
     print_field(cli, "version", buffer_text(&line));
     buffer_free(&line);
+    if (shown->steps.nrows > 0)
+        fputc('\n', cli->out);
+    cli_saga_steps_print(cli, &shown->steps);
 }
 
 static void print_shown_json(struct cli *cli, const struct shown *shown)
@@ -208,6 +214,8 @@ static void print_shown_json(struct cli *cli, const struct shown *shown)
     write_saga(&out, &first, text_of(shown->type), &shown->saga);
     json_write_key(&out, &first, "data");
     buffer_append_text(&out, shown->saga.state);
+    json_write_key(&out, &first, "steps");
+    saga_step_operate_json(&out, &shown->steps);
     /* {"deadlines": [...], "total": n} */
     operate_deadlines_json(&deadlines, &shown->deadlines, true);
     buffer_append_char(&out, ',');
@@ -227,6 +235,8 @@ static enum status show_saga(struct cli *cli,
                           .saga = {.saga_id = text_of(cli->args[2])}};
     const struct deadline_filter filter = {.type = cli->args[1],
                                            .saga_id = cli->args[2]};
+    const struct saga_step_subject subject = {text_of(cli->args[1]),
+                                              text_of(cli->args[2])};
     struct arena arena = ARENA_EMPTY;
     struct saga_instances instances;
     enum status status;
@@ -243,6 +253,9 @@ static enum status show_saga(struct cli *cli,
     if (status == STATUS_OK)
         status = operate_deadlines_list(env, &filter, DEADLINES_SHOWN, &arena,
                                         &shown.deadlines, diag);
+    if (status == STATUS_OK)
+        status = saga_step_operate_read(env, &subject, &arena, &shown.steps,
+                                        diag);
     if (status == STATUS_OK && cli->json)
         print_shown_json(cli, &shown);
     else if (status == STATUS_OK)
@@ -251,20 +264,42 @@ static enum status show_saga(struct cli *cli,
     return status;
 }
 
-enum status cli_sagas(struct cli *cli, struct diag *diag)
+static bool is(const struct cli *cli, const char *word)
 {
-    bool show = cli->nargs > 0 && strcmp(cli->args[0], "show") == 0;
-    struct operator_session session;
-    enum status status;
+    return cli->nargs > 0 && strcmp(cli->args[0], word) == 0;
+}
 
-    if (show && cli->nargs < 3)
+static enum status check_words(const struct cli *cli, bool orders,
+                               struct diag *diag)
+{
+    if (orders)
+        return cli_saga_steps_check(cli, diag);
+    if (is(cli, "show") && cli->nargs < 3)
         return diag_set(diag, STATUS_USAGE,
                         "sagas show needs to know which: TYPE ID");
-    status = operator_open(cli, APPLICATION_READ_ONLY, &session, diag);
+    if (cli->nargs > 3)
+        return diag_set(diag, STATUS_USAGE, "sagas %s takes TYPE and ID",
+                        cli->args[0]);
+    return STATUS_OK;
+}
+
+enum status cli_sagas(struct cli *cli, struct diag *diag)
+{
+    bool orders = is(cli, "retry") || is(cli, "confirm");
+    struct operator_session session;
+    enum status status = check_words(cli, orders, diag);
+
+    if (status == STATUS_OK)
+        status = operator_open(
+            cli, orders ? APPLICATION_ROWS : APPLICATION_READ_ONLY, &session,
+            diag);
     if (status != STATUS_OK)
         return status;
-    status = show ? show_saga(cli, &session, diag)
-                  : list_sagas(cli, &session.env, diag);
+    if (orders)
+        status = cli_saga_steps_order(cli, &session.env, diag);
+    else
+        status = is(cli, "show") ? show_saga(cli, &session, diag)
+                                 : list_sagas(cli, &session.env, diag);
     operator_close(&session);
     return status;
 }

@@ -145,7 +145,8 @@ static const struct cli_option rebuild_options[] = {
     {.name = NULL},
 };
 
-static const char *const sagas_words[] = {"list", "show", NULL};
+static const char *const sagas_words[] = {"list", "show", "retry", "confirm",
+                                          NULL};
 
 static const char *const saga_states[] = {"active", "completed", NULL};
 
@@ -375,13 +376,17 @@ const struct cli_verb cli_verbs[] = {
      .words = outbox_words,
      .run = cli_outbox},
     {.name = "sagas",
-     .arguments = "[list|show] [TYPE [ID]]",
+     .arguments = "[list|show|retry|confirm] [TYPE [ID [STEP]]]",
      .doc = "sagas and what they remember",
      .details = "TYPE is the name that the scripts give to a saga, ID the id "
-                "of one. `show` prints one with its state and its deadlines. "
-                "A completed saga stays for sagas.keep.",
+                "of one. `show` prints one with its state, its deadlines and "
+                "its steps. `retry` has the command or compensation whose "
+                "answer it awaits sent again now, under the same id; `confirm` "
+                "takes that of STEP as done. Both are carried out by the host "
+                "that holds the saga, or by the next one that starts. A "
+                "completed saga stays for sagas.keep.",
      .options = sagas_options,
-     .max_args = 3,
+     .max_args = 4,
      .words = sagas_words,
      .run = cli_sagas},
     {.name = "deadlines",

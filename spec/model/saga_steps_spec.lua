@@ -253,6 +253,63 @@ dialect.each(function(database)
         { sent()[1], sent()[2], sent()[#sent()] })
     end)
 
+    it("shows operators its steps, and does what they say about what it awaits", function()
+      start()
+      tell("order.Placed", "payment.Authorized", "stock.Unavailable")
+      local shown = rig.app:json("sagas", "show", "order", "O-1").steps
+      assert.same({ "payment 1 COMPENSATING 1", "stock 1 FAILED 1" }, {
+        ("%s %d %s %d"):format(shown[1].step, shown[1].round, shown[1].state, shown[1].compensation_sends),
+        ("%s %d %s %d"):format(shown[2].step, shown[2].round, shown[2].state, shown[2].sends) })
+      assert.equal("stock.Unavailable", shown[2].failure_reason)
+      assert.equal(message("payment.Void").id, shown[1].compensation_id)
+      assert.matches("payment +1 +COMPENSATING +2", rig.app:ok("sagas", "show", "order", "O-1"))
+
+      rig:query "UPDATE OUTBOX SET status = 'published'"
+      assert.matches("the compensation of step 'payment' is sent again", rig.app:ok("sagas", "retry", "order", "O-1"))
+      rig:run()
+      assert.equal("payment.Void", rig:query("SELECT event_type FROM OUTBOX WHERE status = 'pending'")[1].event_type)
+      assert.same({ "payment 1 COMPENSATING", "stock 1 FAILED" }, steps())
+
+      assert.matches('awaits the answer of step "payment", not of "stock"',
+        rig.app:fails(1, "sagas", "confirm", "order", "O-1", "stock"))
+      assert.matches("no saga order \"O%-2\"", rig.app:fails(1, "sagas", "retry", "order", "O-2"))
+      assert.matches("takes TYPE, ID and STEP", rig.app:fails(64, "sagas", "confirm", "order", "O-1"))
+      assert.same({ step = "payment", round = 1, compensation = true },
+        rig.app:json("sagas", "confirm", "order", "O-1", "payment"))
+      rig:run()
+      assert.same({ "payment 1 COMPENSATED", "stock 1 FAILED" }, steps())
+      assert.same({ "Cancelled" }, ended())
+      assert.matches("awaits no answer", rig.app:fails(1, "sagas", "retry", "order", "O-1"))
+    end)
+
+    it("is not undone by an operator's retry, and goes on when a command is taken as done", function()
+      start()
+      tell "order.Placed"
+      rig.app:ok("sagas", "retry", "order", "O-1")
+      rig:run()
+      assert.same({ "payment 1 SENT" }, steps())
+      rig.app:ok("sagas", "confirm", "order", "O-1", "payment")
+      tell "payment.Authorized" -- it comes before the order is carried out
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SENT" }, steps())
+      assert.same({ "moontide:step" }, deadlines())
+      rig.app:ok("sagas", "confirm", "order", "O-1", "stock")
+      rig:run()
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SUCCEEDED", "shipment 1 SENT" }, steps())
+    end)
+
+    it("is told of in the status while it has no answer", function()
+      start(nil, { log = { level = "error" } })
+      tell("order.Placed", "payment.Authorized", "stock.Reserved")
+      assert.same({}, rig.app:json("status").sagas)
+      rig.host:advance "1h"
+      rig:run()
+      local status = rig.app:json "status"
+      assert.same({ { saga_type = "order", state = "OVERDUE", steps = 1, example = "O-1" } }, status.sagas)
+      assert.matches("saga 'order': 1 command has no answer", table.concat(status.problems, "\n"))
+      tell "shipment.Accepted"
+      assert.same({}, rig.app:json("status").sagas)
+    end)
+
     it("keeps many sagas of one page apart", function()
       start()
       local list = {}
