@@ -186,14 +186,14 @@ function Saga:advance(duration)
   return act(self)
 end
 
---- advance_to_deadline(): time passes up to the saga's next deadline, or to the
--- next timeout of its steps, which happens.
-function Saga:advance_to_deadline()
+--- advance_to_deadline([work]): time passes up to the saga's next deadline, or to
+-- the next timeout of its steps, which happens; or `work` is done with the host.
+function Saga:advance_to_deadline(work)
   local due = self:next_due()
   if due == nil then error(("saga '%s' has no deadline"):format(self.declaration.name), 2) end
   self.host.core:advance_to(due)
   self.host:advance(CLOCKS_APART)
-  return act(self)
+  return act(self, work)
 end
 
 --- late(type, payload, options): a reply that comes after the deadline that was

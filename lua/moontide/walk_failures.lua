@@ -18,12 +18,15 @@ end
 local function of_command(add, i, step)
   local undone = not step.pivot and not step.retriable
   if #step.forward.succeeds > 0 then
-    if #step.fails > 0 then
-      local outcome = step.retriable and "completed" or "cancelled"
-      add(describe(step, "is declined"), { step = i, fault = "declined" }, outcome)
+    for _, event_type in ipairs(step.fails) do
+      local how = #step.fails > 1 and ("is declined by %s"):format(event_type) or "is declined"
+      add(describe(step, how), { step = i, fault = "declined", by = event_type },
+        step.retriable and "completed" or "cancelled")
     end
     local silence = undone and "cancelled" or "completed"
     add(describe(step, "times out, its command is lost"), { step = i, fault = "lost" }, silence)
+    add(("the worker is killed after the timeout of step %q"):format(step.name),
+      { step = i, fault = "lost", killed = true }, silence)
     add(describe(step, "times out, its answer is lost"), { step = i, fault = "silent" }, silence)
     add(describe(step, "is answered late"), { step = i, fault = "late" }, silence)
     if undone then
@@ -40,7 +43,7 @@ local function last_failure(steps)
   for i = #steps, 1, -1 do
     local step = steps[i]
     if not step.retriable and #step.forward.succeeds > 0 then
-      if #step.fails > 0 then return { step = i, fault = "declined" } end
+      if #step.fails > 0 then return { step = i, fault = "declined", by = step.fails[1] } end
       if not step.pivot then return { step = i, fault = "lost" } end
     end
   end
@@ -87,6 +90,13 @@ local function fail(message, ...)
   error(message:format(...), 0)
 end
 
+local function declines(step, event)
+  for _, event_type in ipairs(step.fails) do
+    if event.type == event_type then return true end
+  end
+  return false
+end
+
 function Walk:note(text, ...)
   self.trace[#self.trace + 1] = text:format(...)
 end
@@ -96,7 +106,7 @@ function Walk:fault(step, back)
   for _, fault in ipairs(self.scenario.faults) do
     if fault.fault and fault.step == step and (fault.back or false) == (back or false) and not self.happened[fault] then
       self.happened[fault] = true
-      return fault.fault
+      return fault.fault, fault
     end
   end
 end
@@ -133,17 +143,18 @@ function Walk:place(message)
 end
 
 --- What the receiver answers: the event, and whether it has done something.
+-- `declined`: the type by which it says no, as the scenario wants it.
 function Walk:answer(message, step, back, seen, declined)
   local receiver = self.options.receivers and self.options.receivers[message.publisher]
   local sent = back and step.back or step.forward
-  local event_type = declined and step.fails[1] or sent.succeeds[1]
+  local event_type = declined or sent.succeeds[1]
   if receiver and not declined then
     local event, changed = receiver(message, seen.deliveries)
     if event ~= nil and (type(event) ~= "table" or type(event.type) ~= "string") then
       fail("the receiver '%s' answers %s with a %s; it returns moontide.event(type, payload) and whether it has done "
         .. "something", message.publisher, message.type, type(event))
     end
-    if changed == nil then changed = not seen.changed and event ~= nil and event.type ~= step.fails[1] end
+    if changed == nil then changed = not seen.changed and event ~= nil and not declines(step, event) end
     return event, changed
   end
   local changed = not seen.changed and not declined
@@ -174,7 +185,7 @@ function Walk:receive(message, i, back, round, declined)
     self.effects[#self.effects + 1] = { step = i, back = back, round = round, id = message.id }
   end
   if event then
-    self.declines = self.declines or (not declined and event.type == step.fails[1])
+    self.declines = self.declines or not declined and declines(step, event)
     event.metadata = { causation_id = message.id, correlation_id = message.correlation_id }
   end
   return event
@@ -184,14 +195,17 @@ end
 function Walk:deliver(message)
   local i, back, round = self:place(message)
   if i == nil then return end
-  local fault = self:fault(i, back)
+  local fault, with = self:fault(i, back)
   self:note("%s goes to %s%s", message.type, message.publisher, fault and " (" .. fault .. ")" or "")
-  if fault == "lost" then return end
+  if fault == "lost" then
+    self.kill_at_timeout = with.killed
+    return
+  end
   if fault == "after the end" then
     self.delayed[#self.delayed + 1] = { at_end = true, message = message, place = { i, back, round } }
     return
   end
-  local event = self:receive(message, i, back, round, fault == "declined")
+  local event = self:receive(message, i, back, round, fault == "declined" and with.by or nil)
   if event == nil or fault == "silent" then return end
   if fault == "late" then
     self.delayed[#self.delayed + 1] = { event = event }
@@ -254,8 +268,11 @@ function Walk:turn()
   end
   if self:waits() then
     if self.saga:next_due() == nil then fail("%s", self:why_it_waits()) end
-    self:note "time passes"
-    self.saga:advance_to_deadline()
+    local kill = self.kill_at_timeout
+    self.kill_at_timeout = nil
+    self:note("time passes%s", kill and ", and the worker is killed after what it did then" or "")
+    self.saga:advance_to_deadline(kill and REDELIVER)
+    if kill then self.saga:restart() end
     self:check_failed()
     self:release(false)
     return true

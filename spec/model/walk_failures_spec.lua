@@ -18,7 +18,7 @@ local saga = moontide.saga "order" { id = %(id)s, starts = { "order.Placed" },
   steps = {
     { name = "payment", to = "bank", command = "payment.Authorize", timeout = "10m",
       message = function(saga, event) %(message)s return { order_id = saga.id, amount = event.payload.total } end,
-      succeeds = "payment.Authorized", fails = { "payment.Declined" },
+      succeeds = "payment.Authorized", fails = { "payment.Declined", "payment.Blocked" },
       compensate = { command = "payment.Void", succeeds = "payment.Voided",
         message = function(saga) %(back)s return { order_id = saga.id } end } },
     { name = "stock", to = "store", command = "stock.Reserve", timeout = "5m", succeeds = "stock.Reserved",
@@ -83,7 +83,9 @@ dialect.each(function(database)
       local text = table.concat(names, "\n")
       for _, name in ipairs {
         "nothing fails", "the start comes twice", "the worker is killed after the start",
-        'step "payment" is declined', 'step "payment" times out, its command is lost',
+        'step "payment" is declined by payment.Declined',
+        'step "payment" is declined by payment.Blocked', 'the worker is killed after the timeout of step "payment"',
+        'step "payment" times out, its command is lost',
         'step "payment" times out, its answer is lost', 'step "payment" is answered late',
         'step "payment" is done and answered only after the end', 'step "payment" is answered twice',
         'the worker is killed after the answer to step "stock"', 'step "invoice" is declined',
@@ -106,7 +108,7 @@ dialect.each(function(database)
     end)
 
     it("fails for an on_end that raises", function()
-      assert.matches('when step "payment" is declined: .*not cancelled', problem(order {
+      assert.matches('when step "payment" is declined by payment.Declined: .*not cancelled', problem(order {
         on_end = 'if outcome == "Cancelled" then error "not cancelled" end' }, {}))
     end)
 
@@ -142,7 +144,7 @@ dialect.each(function(database)
       local start = moontide.event("order.Placed", { order = "O-1", total = 1 })
       assert.matches("when nothing fails: .*payment.Authorized", problem(saga, { start = start }))
       local replies = setmetatable({}, { __index = function() return { order = "O-1" } end })
-      assert.equal(3, #testing.walk_failures(saga, { start = start, replies = replies, only = "declined" }))
+      assert.equal(4, #testing.walk_failures(saga, { start = start, replies = replies, only = "declined" }))
     end)
 
     it("says what it takes", function()

@@ -313,8 +313,9 @@ function Saga:late(type, payload, options) end
 function Saga:advance(duration) end
 
 --- Up to its next deadline, or the next timeout of its steps.
+---@param work? fun(host: moontide.testing.Host) instead of a run
 ---@return moontide.testing.Saga
-function Saga:advance_to_deadline() end
+function Saga:advance_to_deadline(work) end
 
 ---@return moontide.testing.Saga
 function Saga:run() end
