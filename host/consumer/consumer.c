@@ -453,6 +453,11 @@ static enum status check_again(struct consumer *c, struct diag *diag)
     return STATUS_OK;
 }
 
+enum status consumer_check(struct consumer *c, struct diag *diag)
+{
+    return c->unchecked ? check_again(c, diag) : STATUS_OK;
+}
+
 /* Whether some position was reached over an empty stretch and not saved. */
 static bool has_unsaved(const struct consumer *c)
 {

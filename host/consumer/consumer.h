@@ -201,6 +201,14 @@ enum status consumer_reload(struct consumer *consumer,
                             struct diag *diag) MUST_CHECK;
 
 /**
+ * Whether it may go on by what this process has loaded, where somebody has let
+ * it run or rebuilt it since that was last looked at. Statuses as
+ * consumer_step, which does the same.
+ */
+enum status consumer_check(struct consumer *consumer,
+                           struct diag *diag) MUST_CHECK;
+
+/**
  * Applies at most one batch up to mark->mark. A consumer that stands below
  * mark->start has missed history: it is halted, or goes on behind the gap and
  * is marked for that. *worked is false when there was

@@ -37,6 +37,8 @@ static enum status begin_again(struct host *host, struct worker *worker)
         return host_start_late(host, worker, &worker->trouble);
     status = consumer_reload(&worker->declared.consumer, &worker->trouble);
     worker->reload = status != STATUS_OK;
+    if (status == STATUS_OK)
+        status = consumer_check(&worker->declared.consumer, &worker->trouble);
     return status;
 }
 
