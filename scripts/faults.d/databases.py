@@ -95,7 +95,8 @@ class Servers:
     """The private servers, started when they do not run, and stopped then."""
 
     def __init__(self):
-        self.started = not (ROOT / "build/servers/state").exists()
+        name = os.environ.get("MOONTIDE_SERVERS") or "servers"
+        self.started = not (ROOT / "build" / name / "state").exists()
         scripts_servers("start")
         words = shlex.split(scripts_servers("env"))
         self.urls = dict(word.split("=", 1) for word in words if "=" in word)

@@ -1,6 +1,9 @@
 """The steps of scripts/test: runs each quietly, counts what its runner says,
 and sums up. A runner that ran nothing, crashed, or gave another number of
-results than it announced has failed, whatever it printed."""
+results than it announced has failed, whatever it printed.
+
+After the builds several steps run at a time, the long ones first: most wait
+for programs, servers and times more than they compute."""
 
 import concurrent.futures
 import os
@@ -13,13 +16,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOGS = ROOT / "build/log"
 STEP_LIMIT = 900  # seconds
-SERVERS_LIMIT = 2400  # for all specs on a server
+SPECS_LIMIT = 2400  # for all specs of one kind
 FUZZ_SECONDS = 10  # per target
 BANK_EVENTS = 20000  # per server
 SHOWN = 25  # lines of a failed step's log
@@ -29,6 +33,10 @@ ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("DATABASE_URL", "MOONTIDE", "LUA_PATH",
                                "LUA_CPATH", "POSTGRES_URL", "MARIADB_URL",
                                "MOONTIDE_DIALECTS")}
+# Debian's own psql is a script that looks for this one.
+ENVIRONMENT["PATH"] = ":".join(
+    [*sorted(map(str, pathlib.Path("/usr/lib/postgresql").glob("*/bin")),
+             reverse=True), ENVIRONMENT["PATH"]])
 ENVIRONMENT["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
 ENVIRONMENT["UBSAN_OPTIONS"] = "print_stacktrace=1"
 
@@ -40,6 +48,7 @@ class Servers:
     def __init__(self):
         self.urls = {}
         self.started = False
+        self.lock = threading.Lock() # several steps may need them first
 
     def ask(self, word, **more):
         return subprocess.run([ROOT / "scripts/servers", word], check=False,
@@ -54,13 +63,14 @@ class Servers:
     def need(self):
         """Their URLs, as the environment of a step; none when they cannot be
         started: the tests then say what is missing, and fail."""
-        if not self.urls:
-            self.read()
-        if not self.urls:
-            self.started = True # also to clean up after half a start
-            self.ask("start")
-            self.read()
-        return self.urls
+        with self.lock:
+            if not self.urls:
+                self.read()
+            if not self.urls:
+                self.started = True # also to clean up after half a start
+                self.ask("start")
+                self.read()
+            return self.urls
 
     def stop(self):
         if self.started:
@@ -81,6 +91,9 @@ class Outcome:
                        self.lines + other.lines)
 
 
+RUNNING = set() # of all steps, to be ended with this program
+
+
 class Step:
     """Runs commands with their output in one log file."""
 
@@ -97,17 +110,22 @@ class Step:
             log.flush()
             start = log.tell()
             try:
-                code = subprocess.run(
-                    [str(word) for word in command], cwd=cwd, check=False,
-                    stdin=given, stdout=log,
-                    stderr=subprocess.STDOUT, timeout=limit,
-                    env={**ENVIRONMENT, **(env or {})}).returncode
+                process = subprocess.Popen(
+                    [str(word) for word in command], cwd=cwd,
+                    stdin=given, stdout=log, stderr=subprocess.STDOUT,
+                    env={**ENVIRONMENT, **(env or {})})
+                RUNNING.add(process)
+                code = process.wait(limit)
             except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
                 log.write(f"ended after {limit} s\n".encode())
                 code = -1
             except OSError as error:
                 log.write(f"{error}\n".encode())
                 code = -1
+            else:
+                RUNNING.discard(process)
         with open(self.log, "rb") as log:
             log.seek(start)
             return code, log.read().decode("utf-8", "replace")
@@ -203,18 +221,18 @@ def c_tests(preset):
         env=SERVERS.need()))
 
 
-def own_script(*command):
-    return lambda log: count_summary(*log.run(command))
+def own_script(*command, **env):
+    return lambda log: count_summary(*log.run(command, env=env))
 
 
-def run_specs(log, preset, folder, files, more, limit=STEP_LIMIT):
+def run_specs(log, preset, folder, files, more):
     # Specs that start the program find this build of it.
     path = f"{ROOT / 'build' / preset}:{ENVIRONMENT['PATH']}"
     moontide = ROOT / "build" / preset / "moontide"
     return count_tap(*log.run([moontide, "test", "-o", "TAP", *files],
                               cwd=ROOT / folder,
                               env={"PATH": path, "MOONTIDE": str(moontide),
-                                   **more}, limit=limit))
+                                   **more}, limit=SPECS_LIMIT))
 
 
 def specs(preset, folder):
@@ -222,29 +240,17 @@ def specs(preset, folder):
                                  {"MOONTIDE_DIALECTS": "sqlite"})
 
 
-def specs_servers(preset):
-    """Every spec that runs on several databases, on each server; the servers
-    are busy at the same time."""
+def specs_on(dialect):
+    """Every spec that runs on several databases, on one server. One after the
+    other: some look at what sessions the server has."""
     def step(log):
         urls = SERVERS.need()
         if not urls:
             return Outcome(0, 1, ["scripts/servers start failed"])
         files = [path for path in sorted((ROOT / "spec").glob("*/*_spec.lua"))
                  if re.search(r"dialect\.(each|servers|only)\(", path.read_text())]
-
-        def on(dialect):
-            own = Step(f"{log.name}-{dialect}")
-            outcome = run_specs(own, preset, ".", files,
-                                {**urls, "MOONTIDE_DIALECTS": dialect},
-                                SERVERS_LIMIT)
-            if outcome.failed:
-                outcome.lines.append(f"log: {own.log.relative_to(ROOT)}")
-            print(f"  {dialect:13} {outcome.passed:5} passed"
-                  f" {outcome.failed:4} failed", flush=True)
-            return outcome
-
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            return sum(pool.map(on, SERVER_DIALECTS), Outcome())
+        return run_specs(log, "release", ".", files,
+                         {**urls, "MOONTIDE_DIALECTS": dialect})
     return step
 
 
@@ -558,31 +564,35 @@ def install(log):
         return outcome
 
 
-STEPS = {
+# The first are the builds, one after the other; then as they are begun.
+BUILDS = {
     "build-release": build("release"),
     "build-asan": build("asan"),
     "build-fuzz": build("fuzz"),
-    "servers": servers,
+}
+STEPS = {
+    **BUILDS,
+    "specs-postgres": specs_on("postgres"),
+    "specs-mysql": specs_on("mysql"),
+    "specs-asan": specs("asan", "."),
+    "specs-release": specs("release", "."),
+    # with servers of its own, for it crashes them
+    "faults": own_script("scripts/faults", "--short",
+                         MOONTIDE_SERVERS="servers-of-faults"),
+    "check": own_script("scripts/check"),
     "ctest-release": c_tests("release"),
     "ctest-asan": c_tests("asan"),
-    "check": own_script("scripts/check"),
+    "fuzz": fuzz,
+    "pooler": pooler,
+    "bench": bench,
+    "bank-dialects": bank_dialects,
     "check-self": own_script("scripts/check", "--self-test"),
-    "specs-release": specs("release", "."),
-    "specs-servers": specs_servers("release"),
-    "specs-asan": specs("asan", "."),
+    "servers": servers,
+    "tour": tour,
+    "demo": demo,
     "bank-release": specs("release", "examples/bank"),
     "bank-asan": specs("asan", "examples/bank"),
-    "bank-dialects": bank_dialects,
-    "orders-release": specs("release", "examples/orders"),
-    "orders-asan": specs("asan", "examples/orders"),
-    "orders-dialects": orders_dialects,
-    "pooler": pooler,
     "writers": writers,
-    "fuzz": fuzz,
-    "faults": own_script("scripts/faults", "--short"),
-    "bench": bench,
-    "demo": demo,
-    "tour": tour,
     "install": install,
 }
 
@@ -595,30 +605,34 @@ def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     # so that the servers are stopped then, too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    names = sys.argv[1:] or STEPS
+    lanes = concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + 1)
     try:
-        total = run_steps(sys.argv[1:] or STEPS)
+        total = sum(map(run_step, filter(BUILDS.get, names)), Outcome())
+        others = [name for name in names if name not in BUILDS]
+        total = sum(lanes.map(run_step, others), total)
     finally:
+        for process in list(RUNNING):
+            process.terminate()
+        lanes.shutdown(cancel_futures=True)
         SERVERS.stop()
     print(f"{total.passed} passed, {total.failed} failed")
     sys.exit(1 if total.failed else 0)
 
 
-def run_steps(names):
-    total = Outcome()
-    for name in names:
-        start = time.monotonic()
-        step = Step(name)
-        outcome = STEPS[name](step)
-        if outcome.passed + outcome.failed == 0:
-            outcome.failed = 1
-        print(f"{name:15} {outcome.passed:5} passed {outcome.failed:4} failed"
-              f" {time.monotonic() - start:7.1f} s", flush=True)
-        if outcome.failed:
-            for line in outcome.lines[:SHOWN]:
-                print(f"    {line}")
-            print(f"    log: {step.log.relative_to(ROOT)}", flush=True)
-        total += outcome
-    return total
+def run_step(name):
+    start = time.monotonic()
+    step = Step(name)
+    outcome = STEPS[name](step)
+    if outcome.passed + outcome.failed == 0:
+        outcome.failed = 1
+    lines = [f"{name:15} {outcome.passed:5} passed {outcome.failed:4} failed"
+             f" {time.monotonic() - start:7.1f} s"]
+    if outcome.failed:
+        lines += [f"    {line}" for line in outcome.lines[:SHOWN]]
+        lines.append(f"    log: {step.log.relative_to(ROOT)}")
+    print("\n".join(lines), flush=True)
+    return outcome
 
 
 if __name__ == "__main__":

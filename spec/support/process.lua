@@ -15,7 +15,8 @@ local process = {}
 
 local SIGNALS = { HUP = 1, INT = 2, QUIT = 3, KILL = 9, USR1 = 10, USR2 = 12, TERM = 15, CONT = 18, STOP = 19 }
 local CLOCK_MONOTONIC = 1
-local PAUSE_MS = 5
+local PAUSE_MS = 5         -- between two looks at a condition, at first
+local LONGEST_PAUSE_MS = 100
 local TIMED_OUT = 124 -- exit code of timeout(1)
 local RUN_LIMIT = 120 -- seconds
 
@@ -53,16 +54,19 @@ end
 --- wait_until(condition, seconds, what): asks again and again until the
 -- condition holds and gives its value. Past the deadline it raises, with
 -- `what` was waited for: a text, or a function that gives one (the evidence).
+-- Most conditions start a program: the longer it takes, the less often they are
+-- looked at, so that who waits leaves the machine to what is waited for.
 function process.wait_until(condition, seconds, what)
-  local deadline = process.now() + seconds
+  local start = process.now()
   while true do
     local value = condition()
     if value then return value end
-    if process.now() > deadline then
+    local waited = process.now() - start
+    if waited > seconds then
       if type(what) == "function" then what = what() end
       error(("waited %g seconds in vain for %s"):format(seconds, what or "a condition"), 2)
     end
-    ffi.C.poll(nil, 0, PAUSE_MS)
+    ffi.C.poll(nil, 0, math.max(PAUSE_MS, math.min(LONGEST_PAUSE_MS, waited * 1000 / 8)))
   end
 end
 
