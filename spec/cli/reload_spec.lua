@@ -259,12 +259,14 @@ CREATE TABLE IF NOT EXISTS kept (
     n INTEGER PRIMARY KEY AUTOINCREMENT, position INTEGER NOT NULL, "key" TEXT NOT NULL,
     version INTEGER NOT NULL, page INTEGER NOT NULL);
 ]]
-    local EVENTS, SAVES = 6000, 25
+    local app
 
-    it("loses and repeats nothing, keeps the order of each key, and mixes no versions", function()
-      local app = application.new { database = database,
-        config = 'partitions = 6, batch = 20, retry = { attempts = 5, delay = "50ms" }' }
-      finally(function() app:close() end)
+    after_each(function() app:close() end)
+
+    local function saves(total, versions, kills)
+      app = application.new { database = database, -- a killed worker's message has spent an attempt
+        config = ('partitions = 6, batch = 20, retry = { attempts = %d, delay = "50ms", factor = 1 }'):format(
+          kills and 1000 or 5) }
 
       -- all files of a version at once: a link is put to another folder
       local function save(n)
@@ -282,27 +284,50 @@ CREATE TABLE IF NOT EXISTS kept (
       process.wait_until(function() return host:err():find("running", 1, true) end, WAIT,
         function() return host:err() end)
       local list = {}
-      for i = 1, EVENTS do
+      for i = 1, total do
         list[i] = { aggregate_id = "k" .. i % 23, type = "spec.Put", payload = ('{"fails":%s}'):format(i % 401 == 0) }
       end
       app:write("events.ndjson", application.ndjson(list))
       local appender = app:start("append", "--batch", "50", "events.ndjson")
-      for n = 1, SAVES do
+      for n = 1, versions do
         save(n)
+        if kills then
+          process.pause(n * 10) -- it is checked, or in the middle of its way to the workers
+          local running = host:workers()
+          if #running > 0 then process.signal(running[1 + n % #running], "KILL") end
+        end
         if n % 3 == 0 then app:ok "reload" end
       end
       assert.equal(0, appender:wait(120).code)
-      process.wait_until(function() return number "SELECT count(*) FROM kept" >= EVENTS end, 120,
+      process.wait_until(function() return number "SELECT count(*) FROM kept" >= total end, 120,
         function() return "all messages\n" .. host:err() end)
+      if kills then -- whoever came late runs what was saved last
+        assert.matches("signal 9", host:err(), 1, true)
+        app:ok "reload"
+        app:append(list)
+        total = 2 * total
+        process.wait_until(function() return number "SELECT count(*) FROM kept" >= total end, 120,
+          function() return "all messages\n" .. host:err() end)
+        assert.equal(versions, number(("SELECT min(version) FROM kept WHERE position > %s"):format(
+          app.db:value "SELECT max(global_position) / 2 FROM EVENT_STORE")))
+      end
       host:signal "TERM"
       assert.equal(0, host:wait(WAIT).code)
-      assert.equal(EVENTS, number "SELECT count(*) FROM kept")
-      assert.equal(EVENTS, number "SELECT count(DISTINCT position) FROM kept")
+      assert.equal(total, number "SELECT count(*) FROM kept")
+      assert.equal(total, number "SELECT count(DISTINCT position) FROM kept")
       assert.equal(0, number [[SELECT count(*) FROM kept a JOIN kept b ON b."key" = a."key"
         WHERE b.n > a.n AND b.position < a.position]])
       -- a handler and the module that it requires late are of one version
       assert.equal(0, number "SELECT count(*) FROM kept WHERE version <> page")
       assert.is_true(number "SELECT count(DISTINCT version) FROM kept" > 3)
+    end
+
+    it("loses and repeats nothing, keeps the order of each key, and mixes no versions", function()
+      saves(6000, 25)
+    end)
+
+    it("does so while its workers are killed, too, and each of them comes to the newest version", function()
+      saves(1500, 9, true)
     end)
   end)
 end)
