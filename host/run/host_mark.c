@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "consumer/fire.h"
 #include "run/host_parts.h"
 
 /* How old a mark may be while there is enough to apply below it: for some
@@ -100,7 +101,8 @@ static bool mark_can_wait(const struct host *host,
         return true;
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].declared.consumer;
-        bool behind = consumer_is_behind(c, topic->watch.mark.mark);
+        bool behind = consumer_is_behind(c, topic->watch.mark.mark) ||
+                      fire_left(c) <= 0;
 
         if (host->workers[i].topic != topic)
             continue;

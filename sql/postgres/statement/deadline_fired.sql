@@ -1,4 +1,3 @@
 -- ?1 ids
-DELETE FROM ${saga_deadlines_table} AS d
- USING unnest(?1::text[]) AS fired (id)
- WHERE d.id = fired.id::uuid
+DELETE FROM ${saga_deadlines_table}
+ WHERE id = ANY (?1::text[]::uuid[])
