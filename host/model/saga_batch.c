@@ -234,7 +234,7 @@ static enum status save(struct saga_batch *b, struct db *db, struct diag *diag)
             continue;
         row->state = slot->state;
         if (slot->completed && !row->completed) {
-            row->completed = true;
+            row->completed = row->completes = true;
             row->completed_at = now;
         }
         rows[row->stored][counts[row->stored]++] = row;

@@ -1,6 +1,6 @@
 #include "model/saga_instance.h"
 
-enum { INSERT_COLUMNS = 6, UPDATE_COLUMNS = 5 };
+enum { INSERT_COLUMNS = 6, UPDATE_COLUMNS = 4, COMPLETE_COLUMNS = 5 };
 
 static const struct db_column INSERT[INSERT_COLUMNS] = {
     {"id", DB_UUID, DB_KEY},       {"saga_type", DB_TEXT, DB_SET},
@@ -9,9 +9,17 @@ static const struct db_column INSERT[INSERT_COLUMNS] = {
 };
 
 static const struct db_column UPDATE[UPDATE_COLUMNS] = {
+    {"id", DB_UUID, DB_KEY},
+    {"state_json", DB_TEXT, DB_SET},
+    {"version", DB_INT64, DB_SET},
+    {"version", DB_INT64, DB_GUARD}, /* as it was read */
+};
+
+/* Most sagas go on: their index is spared. */
+static const struct db_column COMPLETE[COMPLETE_COLUMNS] = {
     {"id", DB_UUID, DB_KEY},         {"state_json", DB_TEXT, DB_SET},
     {"version", DB_INT64, DB_SET},   {"completed_at", DB_TIMESTAMP, DB_SET},
-    {"version", DB_INT64, DB_GUARD}, /* as it was read */
+    {"version", DB_INT64, DB_GUARD},
 };
 
 void saga_instances_init(struct saga_instances *instances,
@@ -30,6 +38,10 @@ void saga_instances_init(struct saga_instances *instances,
                    .columns = UPDATE,
                    .ncolumns = UPDATE_COLUMNS,
                    .origin = DB_HOST},
+        .complete = {.name = name,
+                     .columns = COMPLETE,
+                     .ncolumns = COMPLETE_COLUMNS,
+                     .origin = DB_HOST},
         .load = catalog_sql(catalog, SQL_SAGA_INSTANCES_LOAD),
     };
 }
@@ -113,25 +125,49 @@ enum status saga_instances_insert(const struct saga_instances *instances,
                          diag);
 }
 
+static struct db_value *
+put_update(struct db_value *v, const struct saga_instance *row, bool completes)
+{
+    *v++ = db_uuid(row->id);
+    *v++ = db_text_value(row->state);
+    *v++ = db_integer(row->version + 1);
+    if (completes)
+        *v++ = completed_at(row);
+    *v++ = db_integer(row->version);
+    return v;
+}
+
+/* Those that complete now, or the others. */
+static enum status update(const struct saga_instances *instances, struct db *db,
+                          const struct saga_instance *const *rows, size_t count,
+                          bool completes, int64_t tag, struct arena *arena,
+                          struct diag *diag)
+{
+    const struct db_table *table = completes ? &instances->complete
+                                             : &instances->update;
+    struct db_value *values = arena_alloc(
+        arena, count * table->ncolumns * sizeof(*values) + 1);
+    struct db_value *v = values;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i]->completes == completes)
+            v = put_update(v, rows[i], completes);
+    if (v == values)
+        return STATUS_OK;
+    return db_queue_bulk(db, DB_UPDATE, table, values,
+                         (size_t)(v - values) / table->ncolumns, tag, diag);
+}
+
 enum status saga_instances_update(const struct saga_instances *instances,
                                   struct db *db,
                                   const struct saga_instance *const *rows,
                                   size_t count, int64_t tag,
                                   struct arena *arena, struct diag *diag)
 {
-    struct db_value *values = arena_alloc(
-        arena, count * UPDATE_COLUMNS * sizeof(*values) + 1);
-    struct db_value *v = values;
+    enum status status = update(instances, db, rows, count, false, tag, arena,
+                                diag);
 
-    for (size_t i = 0; i < count; i++) {
-        *v++ = db_uuid(rows[i]->id);
-        *v++ = db_text_value(rows[i]->state);
-        *v++ = db_integer(rows[i]->version + 1);
-        *v++ = completed_at(rows[i]);
-        *v++ = db_integer(rows[i]->version);
-    }
-    if (count == 0)
-        return STATUS_OK;
-    return db_queue_bulk(db, DB_UPDATE, &instances->update, values, count, tag,
-                         diag);
+    if (status == STATUS_OK)
+        status = update(instances, db, rows, count, true, tag, arena, diag);
+    return status;
 }

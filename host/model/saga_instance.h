@@ -24,12 +24,13 @@ struct saga_instance {
     struct text state; /* JSON */
     bool completed;
     int64_t completed_at; /* microseconds */
+    bool completes;       /* with the write to come */
 };
 
 /** The statements of one saga type; fields are for saga_instance.c. */
 struct saga_instances {
     struct text saga_type;
-    struct db_table insert, update;
+    struct db_table insert, update, complete;
     const struct db_sql *load;
 };
 
