@@ -15,6 +15,11 @@ return moontide.saga "order" { starts = { "spec.Placed" }, id = moontide.by "ord
   on = {
     ["spec.Placed"] = function(saga, event)
       saga:deadline("payment", event.payload.within, event.payload.i)
+    end,
+    ["spec.Closed"] = function(saga, event, ctx)
+      ctx:execute('INSERT INTO ledger (consumer, "key", position, attempt) VALUES (?, ?, ?, ?)',
+        "closed", saga.id, event.position, ctx.attempt)
+      saga:complete()
     end },
   deadlines = {
     payment = function(saga, deadline, ctx)
@@ -23,8 +28,9 @@ return moontide.saga "order" { starts = { "spec.Placed" }, id = moontide.by "ord
       saga.state.fired = (saga.state.fired or 0) + 1
     end } }]]
 
-local CONFIG = 'workers = %d, partitions = 12, grants = { "os", "io" }, retry = { attempts = %d, delay = "1ms", jitter = 0 },'
-  .. ' lease = { duration = "%s", heartbeat = "200ms", rebalance = "200ms" }%s'
+local CONFIG = [[workers = %d, partitions = 12, grants = { "os", "io" },
+  retry = { attempts = %d, delay = "1ms", jitter = 0 },
+  lease = { duration = "%s", heartbeat = "200ms", rebalance = "200ms" }%s]]
 local LATENCY = 1 -- seconds, and what a busy machine adds
 local BUSY = 8
 
@@ -100,6 +106,32 @@ dialect.each(function(database)
       hosts[1]:signal "KILL"
       place(60, "0.3", 121)
       fired(180, evidence)
+    end)
+
+    it("fire before their saga is completed or never, while hosts die of it", function()
+      start { lease = "1s" }
+      local SAGAS = 120
+      local hosts = { app:start "run", app:start "run" }
+      local function evidence() return hosts[1]:err() .. hosts[2]:err() end
+      place(SAGAS, "0.4")
+      local list = {}
+      for i = 1, SAGAS do
+        list[i] = { aggregate_id = "O-" .. i, type = "spec.Closed", payload = ('{"order":"O-%d"}'):format(i) }
+      end
+      for i = 1, SAGAS, 20 do
+        app:append({ unpack(list, i, i + 19) }, "--batch", "5")
+        if i == 41 then hosts[1]:signal "KILL" end
+      end
+      process.wait_until(function()
+        return number "SELECT count(*) FROM SAGA_INSTANCES WHERE completed_at IS NOT NULL" == SAGAS
+      end, 60, evidence)
+      assert.equal(0, left())
+      assert.equal(SAGAS, number "SELECT count(*) FROM ledger WHERE consumer = 'closed'")
+      assert.equal(0, number [[SELECT count(*) FROM ledger a JOIN ledger b ON a."key" = b."key" AND a.n < b.n
+        AND a.consumer IN ('closed', b.consumer)]])
+      local fires = number "SELECT count(*) FROM ledger WHERE consumer = 'payment'"
+      assert.equal(fires, number [[SELECT count(*) FROM SAGA_INSTANCES WHERE state_json LIKE '%"fired":1%']])
+      assert.equal(0, number [[SELECT count(*) FROM SAGA_INSTANCES WHERE state_json LIKE '%"fired":2%']])
     end)
 
     it("fire once when their holder sleeps past its lease with them in hand", function()
