@@ -253,7 +253,7 @@ static void fold(struct saga_deadlines *d, struct folded *out)
         .cleared = arena_alloc(&d->arena, texts),
         .cancelled_of = arena_alloc(&d->arena, texts),
         .cancelled = arena_alloc(&d->arena, texts),
-        .set = arena_alloc(&d->arena, d->count * sizeof(*out->set)),
+        .set = arena_alloc(&d->arena, d->count * sizeof(struct change *)),
     };
     map_clear(&d->seen);
     map_clear(&d->cleared);

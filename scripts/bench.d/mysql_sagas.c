@@ -3,8 +3,8 @@
  * together once per page, folded, and written back under their version, with
  * the checkpoints in the same transaction.
  */
-#include "bare_sagas.h"
 #include "bare_mysql.h"
+#include "bare_sagas.h"
 
 struct writes {
     struct bare_bulk update, close, insert;
@@ -42,8 +42,8 @@ static void read_sagas(MYSQL *db)
                     "' AND saga_id IN (");
     for (int i = 0; i < page.count; i++) {
         bare_puts(&sql, i > 0 ? "," : "");
-        bare_quote(&sql, (struct slice){page.order[i]->key,
-                                        page.order[i]->key_size});
+        bare_quote(&sql,
+                   (struct slice){page.order[i]->key, page.order[i]->key_size});
     }
     bare_puts(&sql, ")");
     result = bare_rows(db, &sql);

@@ -3,8 +3,8 @@
  * together once per page, folded, and written back under their version, with
  * the checkpoints in the same transaction.
  */
-#include "bare_sagas.h"
 #include "bare_postgres.h"
+#include "bare_sagas.h"
 
 static void prepare(PGconn *db)
 {
