@@ -97,13 +97,13 @@ enum status saga_batch_load(struct saga_batch *b, struct db *db,
 /* --- one unit of work ------------------------------------------------------
  */
 
-void saga_batch_begin_instance(struct saga_batch *b, size_t at)
+void saga_batch_begin_instance(struct saga_batch *b, size_t slot)
 {
-    struct saga_slot *slot = &b->slots[at];
+    struct saga_slot *s = &b->slots[slot];
 
-    slot->row.id = uuid_v7(b->options.ids, clock_now(b->options.clock));
-    slot->row.version = saga_instance_version(&slot->row.id);
-    slot->present = true;
+    s->row.id = uuid_v7(b->options.ids, clock_now(b->options.clock));
+    s->row.version = saga_instance_version(&s->row.id);
+    s->present = true;
 }
 
 static enum status change_deadlines(struct saga_batch *b,

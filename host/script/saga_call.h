@@ -9,10 +9,10 @@
 #include "script/handler_run.h"
 
 /** As handler_ops.saga_parts and handler_ops.saga. */
-enum status saga_call_parts(void *code, const struct handler_call *call,
+enum status saga_call_parts(void *self, const struct handler_call *call,
                             struct arena *arena, struct handler_part **parts,
                             size_t *count, struct failure *failure) MUST_CHECK;
-enum status saga_call_run(void *code, const struct handler_call *call,
+enum status saga_call_run(void *self, const struct handler_call *call,
                           size_t slot, struct handler_saga *saga,
                           struct failure *failure,
                           struct diag *diag) MUST_CHECK;
