@@ -180,15 +180,16 @@ function Host:emitted(event_type)
   return list
 end
 
---- published([publisher]): the messages that are staged, in order: a list of {
--- id, publisher, type, payload, ordering_key, tenant_id, execution_id,
+--- published([publisher[, status]]): the messages that are staged, in order, in
+-- any status ("pending", "published" ...) unless one is said: a list of { id,
+-- publisher, type, payload, ordering_key, tenant_id, execution_id,
 -- correlation_id, causation_id, metadata, status, occurred_at }; what is not
 -- there is nil.
-function Host:published(publisher)
+function Host:published(publisher, status)
   local rows = self:query(([[
     SELECT event_id AS id, outbox_route AS publisher, event_type AS type, payload, ordering_key, tenant_id,
            execution_id, correlation_id, causation_id, metadata, status, occurred_at
-      FROM %sOUTBOX AS o ORDER BY o.id]]):format(self.prefix))
+      FROM %sOUTBOX AS o WHERE o.status = coalesce(?, o.status) ORDER BY o.id]]):format(self.prefix), status)
   local list = {}
   for _, row in ipairs(rows) do
     if publisher == nil or row.publisher == publisher then

@@ -159,10 +159,7 @@ end
 --- relay(): the messages that were staged since the last call, in order. They
 -- count as sent from here on; one that the saga sends again comes again.
 function Saga:relay()
-  local pending = {}
-  for _, message in ipairs(self:published()) do
-    if message.status == "pending" then pending[#pending + 1] = message end
-  end
+  local pending = self:published(nil, "pending")
   if #pending > 0 then
     self.host:query(("UPDATE %sOUTBOX SET status = 'published', published_at = created_at WHERE status = 'pending'")
       :format(self.host.prefix))
@@ -226,11 +223,11 @@ function Saga:restart()
   end)
 end
 
---- published([publisher]): the messages that this saga has staged, in order, as
--- host:published gives them.
-function Saga:published(publisher)
+--- published([publisher[, status]]): the messages that this saga has staged, in
+-- order, as host:published gives them.
+function Saga:published(publisher, status)
   local list = {}
-  for _, message in ipairs(self.host:published(publisher)) do
+  for _, message in ipairs(self.host:published(publisher, status)) do
     local metadata = message.metadata or {}
     if metadata.saga_type == self.declaration.name and metadata.saga_id == self.id then list[#list + 1] = message end
   end

@@ -122,7 +122,6 @@ function Walk:give(event, kill)
     saga:give(event, kill and REDELIVER)
   end
   if kill then saga:restart() end
-  self:check_failed()
 end
 
 --- A deadline whose handler fails is no message, so host:run says nothing.

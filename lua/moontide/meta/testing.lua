@@ -153,8 +153,9 @@ function Host:emitted(event_type) end
 
 --- The messages that are staged for publishers.
 ---@param publisher? string
+---@param status? "pending" | "processing" | "published" | "parked"
 ---@return moontide.testing.Published[]
-function Host:published(publisher) end
+function Host:published(publisher, status) end
 
 --- Applies what is there; raises when a handler failed, unless it was asked for.
 ---@param options? { failures?: boolean }
@@ -330,8 +331,9 @@ function Saga:restart() end
 
 --- The messages that it has staged.
 ---@param publisher? string
+---@param status? "pending" | "processing" | "published" | "parked"
 ---@return moontide.testing.Published[]
-function Saga:published(publisher) end
+function Saga:published(publisher, status) end
 
 --- The events that it has captured.
 ---@param event_type? string
