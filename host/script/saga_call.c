@@ -8,7 +8,6 @@
 #include "script/saga_step_call.h"
 #include "script/value.h"
 
-#include <assert.h>
 #include <math.h>
 
 static const char *const NAMES[] = {"id",       "state",   "deadline", "cancel",
@@ -263,7 +262,12 @@ static int note_part(lua_State *L, struct handler_job *job)
     int64_t at = map_get(&job->code->types[d->index], job->type);
 
     (void)L;
-    assert(at != MAP_ABSENT); /* handler_parts_each calls for no other */
+    if (at == MAP_ABSENT) { /* an earlier version of the script took it */
+        failure_set(job->failure, false, "error",
+                    "%s:%d: the saga has no handler for %.*s", d->file, d->line,
+                    TEXT_ARGS(job->type));
+        return handler_run_fail(job);
+    }
     job->parts = arena_grow(job->arena, job->parts, job->nparts,
                             sizeof(*job->parts));
     job->parts[job->nparts++] = (struct handler_part){(size_t)at, job->part};
@@ -290,6 +294,8 @@ enum status saga_call_parts(void *self, const struct handler_call *call,
         job.code = self;
         job.type = call->message->type;
         note_part(NULL, &job);
+        if (job.failed)
+            status = STATUS_FAILED;
     }
     *parts = job.parts;
     *count = job.nparts;

@@ -429,6 +429,26 @@ dialect.each(function(database)
       assert.same({ "placed", "paid anew" }, sagas().A.state.steps)
     end)
 
+    for words, declared in pairs { ["and no event types"] = "", ["and event types"] =
+      'moontide.event_type "spec.Other" { fields = {} },' } do
+      it("has an event fail that waits for a handler of before, with a script without it " .. words, function()
+        local text = "return { " .. declared .. ORDER:format('retry = { attempts = 2, delay = "1s" },'
+          .. ' on_error = "dead_letter",'):gsub("return", "", 1) .. " }"
+        start(text)
+        rig:append("A", "spec.Placed", { order = "A" })
+        rig:append("A", "spec.Paid", { order = "A", fails = true })
+        rig:run()
+        rig:script((text:gsub('%["spec.Paid"%]', '["spec.Unpaid"]')))
+        rig:reopen()
+        rig.host:advance "1m"
+        rig:run()
+        local row = rig:undelivered("order")[1]
+        assert.equal("DEAD_LETTER", row.status)
+        assert.matches("handlers/spec.lua:%d+: the saga has no handler for spec.Paid", row.reason)
+        assert.same({ "placed" }, sagas().A.state.steps)
+      end)
+    end
+
     it("gives commands to aggregates and reads read models", function()
       start([[return {
         moontide.projection "sums" { on = { ["spec.Placed"] = function(state) state.n = (state.n or 0) + 1 end } },
