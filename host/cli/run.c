@@ -35,8 +35,8 @@ static void print_summary(struct cli *cli, const struct host_progress *total,
     if (cli->json) {
         fprintf(cli->out,
                 "{\"applied\":%" PRId64 ",\"failed\":%" PRId64
-                ",\"seconds\":%.3f}\n",
-                total->applied, total->failed, seconds);
+                ",\"fired\":%" PRId64 ",\"seconds\":%.3f}\n",
+                total->applied, total->failed, total->fired, seconds);
         return;
     }
     if (cli->quiet)
@@ -47,6 +47,11 @@ static void print_summary(struct cli *cli, const struct host_progress *total,
                   total->applied == 1 ? "" : "s", seconds);
     output_grouped(&line, (int64_t)rate);
     buffer_append_string(&line, "/s)");
+    if (total->fired > 0) {
+        buffer_append_string(&line, ", fired ");
+        output_grouped(&line, total->fired);
+        buffer_printf(&line, " deadline%s", total->fired == 1 ? "" : "s");
+    }
     if (total->failed > 0) {
         buffer_append_string(&line, ", failed ");
         output_grouped(&line, total->failed);

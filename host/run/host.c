@@ -33,6 +33,7 @@ void host_free_workers(struct host *host)
 
         host->before.applied += declared->consumer.applied;
         host->before.failed += declared->consumer.failed;
+        host->before.fired += declared->consumer.fired;
         declared_consumer_free(declared);
     }
     mem_free(host->workers);
@@ -409,9 +410,11 @@ enum status host_step(struct host *host, struct host_progress *progress,
     }
     progress->applied = host->before.applied;
     progress->failed = host->before.failed;
+    progress->fired = host->before.fired;
     for (size_t i = 0; i < host->nworkers; i++) {
         progress->applied += host->workers[i].declared.consumer.applied;
         progress->failed += host->workers[i].declared.consumer.failed;
+        progress->fired += host->workers[i].declared.consumer.fired;
     }
     if (status == STATUS_OK)
         status = host_retain(host, any, diag);

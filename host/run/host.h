@@ -50,7 +50,8 @@ enum status host_close(struct host *host, struct diag *diag);
 
 struct host_progress {
     int64_t applied; /* messages applied since the host was opened */
-    int64_t failed;  /* messages recorded as undelivered */
+    int64_t failed;  /* messages recorded as undelivered, deadlines failed */
+    int64_t fired;   /* deadlines of sagas */
     bool idle;       /* nothing was there to apply in the last round */
 };
 

@@ -514,7 +514,7 @@ return moontide.projection "doors" {
       assert.equal("", result.out)
       assert.matches("applied 13 messages in [%d.]+ s", result.err)
       local found = app:json("run", "--until-idle")
-      assert.same({ "applied", "failed", "seconds" }, keys(found))
+      assert.same({ "applied", "failed", "fired", "seconds" }, keys(found))
       assert.equal(0, found.applied)
     end)
 
