@@ -38,7 +38,7 @@ struct saga_step_rule {
 
 enum saga_step_state {
     SAGA_STEP_SENT,
-    SAGA_STEP_OVERDUE, /* pivot or later: sent again, or declined for now */
+    SAGA_STEP_OVERDUE, /* pivot or later: sent again, or declined so far */
     SAGA_STEP_SUCCEEDED,
     SAGA_STEP_FAILED,       /* declined: nothing has happened */
     SAGA_STEP_TIMED_OUT,    /* it may have happened */
