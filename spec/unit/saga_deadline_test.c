@@ -13,10 +13,25 @@
 #include "schema/names.h"
 #include "schema/schema.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+
 #define PARTITIONS 12
 #define TYPE       "order"
 #define BASE       INT64_C(1709200800000001)
 #define SECOND     CLOCK_SECOND
+
+/* This machine's wall clock, as the program under test sees it. */
+static time_t clock_step; /* seconds */
+
+int clock_gettime(clockid_t id, struct timespec *time)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, time);
+
+    if (result == 0 && id == CLOCK_REALTIME)
+        time->tv_sec += clock_step;
+    return result;
+}
 
 /* What a test works with; made and freed by in_world. */
 struct world {
@@ -427,6 +442,28 @@ static void a_duration_counts_from_the_databases_clock(struct world *w)
     assert_true(due_at <= after + 3660 * SECOND + 1000);
 }
 
+/* Of a server's time this machine's clock is no part. */
+static void a_step_of_this_machines_clock_moves_none(struct world *w)
+{
+    struct fixture *f = w->f;
+    const struct saga_deadline_of of = saga("A", 1);
+    const struct saga_deadline_set set = {
+        .name = TEXT_LITERAL("pay"), .relative = true, .at_us = 60 * SECOND};
+    int64_t before, after, wall, now;
+
+    begin(f);
+    ok(f, saga_deadlines_set(w->deadlines, &of, &set, &before, &f->diag));
+    clock_step = 3600;
+    wall = clock_now(NULL);
+    ok(f, saga_deadlines_set(w->deadlines, &of, &set, &after, &f->diag));
+    ok(f, deadline_clock(f->db, &w->clock, &now, &f->diag));
+    clock_step = 0;
+    db_rollback(f->db);
+    assert_true(wall - now > 3500 * SECOND); /* it was stepped */
+    assert_true(after - before >= 0 && after - before < 60 * SECOND);
+    assert_true(now < before);
+}
+
 static void the_earliest_is_told_once(struct world *w)
 {
     assert_int_equal(saga_deadlines_earliest(w->deadlines), INT64_MAX);
@@ -594,19 +631,25 @@ static void what_is_due_comes_from_one_index(struct world *w)
     X(sagas_of_another_type_are_left_alone)                                    \
     X(what_is_due_comes_from_one_index)
 
+#define SERVER_TESTS(X) X(a_step_of_this_machines_clock_moves_none)
+
 #define IN_WORLD(test)                                                         \
     static void test##_here(void **state)                                      \
     {                                                                          \
         in_world(state, test);                                                 \
     }
 TESTS(IN_WORLD)
+SERVER_TESTS(IN_WORLD)
 
 #define EVERYWHERE(test)                                                       \
     on_sqlite(test##_here), on_postgres(test##_here), on_mariadb(test##_here),
 
+#define ON_SERVERS(test) on_postgres(test##_here), on_mariadb(test##_here),
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TESTS(EVERYWHERE)};
+    const struct CMUnitTest tests[] = {TESTS(EVERYWHERE)
+                                           SERVER_TESTS(ON_SERVERS)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
