@@ -253,6 +253,29 @@ dialect.each(function(database)
         { sent()[1], sent()[2], sent()[#sent()] })
     end)
 
+    it("leaves nothing of a failed event in the page of those before it", function()
+      start((ORDER:gsub("message = function%(saga%) return", 'message = function(saga) error "no way" return')))
+      rig:append_all { { "O-1", "order.Placed", { order = "O-1", total = 1 } },
+        { "O-1", "payment.Authorized", { order = "O-1" } }, { "O-1", "stock.Unavailable", { order = "O-1" } } }
+      rig:run()
+      assert.same({ "payment.Authorize", "stock.Reserve" }, sent())
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SENT" }, steps())
+      assert.same({ "moontide:step" }, deadlines())
+    end)
+
+    it("keeps its deadline when an order turns out to be about another step", function()
+      start()
+      tell "order.Placed"
+      rig.app:ok("sagas", "retry", "order", "O-1")
+      rig:query [[UPDATE SAGA_DEADLINES SET payload_json = '{"operator":"confirm","step":"stock"}']]
+      rig:run()
+      assert.same({ "payment 1 SENT" }, steps())
+      assert.same({ "moontide:step" }, deadlines())
+      rig.host:advance "10m"
+      rig:run()
+      assert.same({ "payment 1 COMPENSATING" }, steps())
+    end)
+
     it("shows operators its steps, and does what they say about what it awaits", function()
       start()
       tell("order.Placed", "payment.Authorized", "stock.Unavailable")
