@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "cli/output.h"
+#include "model/saga_steps.h"
 
 void check_saga_print(struct buffer *out, const struct declaration *saga)
 {
@@ -27,6 +28,14 @@ void check_saga_print(struct buffer *out, const struct declaration *saga)
     }
     if (saga->ndeadlines > 0)
         buffer_append_char(out, '\n');
+    for (size_t i = 0; i < saga->nsteps; i++) {
+        buffer_append_string(out, i == 0 ? "    steps " : ", ");
+        output_safe(out, saga->steps[i].name);
+        if (saga->steps[i].pivot)
+            buffer_append_string(out, " (pivot)");
+    }
+    if (saga->nsteps > 0)
+        buffer_append_char(out, '\n');
 }
 
 void check_saga_write(struct buffer *out, bool *first,
@@ -51,6 +60,14 @@ void check_saga_write(struct buffer *out, bool *first,
         if (i > 0)
             buffer_append_char(out, ',');
         json_write_string(out, saga->deadlines[i]);
+    }
+    buffer_append_char(out, ']');
+    json_write_key(out, first, "steps");
+    buffer_append_char(out, '[');
+    for (size_t i = 0; i < saga->nsteps; i++) {
+        if (i > 0)
+            buffer_append_char(out, ',');
+        json_write_string(out, saga->steps[i].name);
     }
     buffer_append_char(out, ']');
 }

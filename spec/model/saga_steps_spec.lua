@@ -305,6 +305,12 @@ dialect.each(function(database)
       assert.matches("awaits no answer", rig.app:fails(1, "sagas", "retry", "order", "O-1"))
     end)
 
+    it("is checked with its steps", function()
+      start()
+      assert.same({ "payment", "stock", "shipment", "confirm" }, rig.app:json("check").declarations[1].steps)
+      assert.matches("steps payment, stock, shipment %(pivot%), confirm\n", rig.app:ok "check")
+    end)
+
     it("is not undone by an operator's retry, and goes on when a command is taken as done", function()
       start()
       tell "order.Placed"
