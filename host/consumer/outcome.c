@@ -17,8 +17,10 @@ int64_t outcome_retry_at(const struct retry_policy *retry,
                          const struct message *message, int failures,
                          int64_t now_us)
 {
-    return now_us +
-           retry_policy_delay(retry, failures, jitter_of(message, failures));
+    int64_t delay = retry_policy_delay(retry, failures,
+                                       jitter_of(message, failures));
+
+    return delay < CLOCK_MAX - now_us ? now_us + delay : CLOCK_MAX;
 }
 
 static enum error_policy decide(struct consumer *c, const struct unit *unit,

@@ -64,7 +64,9 @@ static void want(struct source_set *set, struct source_file *file,
 
     while (wanted != NULL && !text_equal(text_of(wanted->module), module))
         wanted = wanted->next;
-    if (wanted != NULL || memchr(module.data, '\0', module.len) != NULL)
+    /* what no file can have as its name is wanted in vain */
+    if (wanted != NULL || module.len == 0 ||
+        memchr(module.data, '\0', module.len) != NULL)
         return;
     wanted = arena_alloc(&set->arena, sizeof(*wanted));
     wanted->module = arena_string(&set->arena, module);
