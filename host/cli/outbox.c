@@ -201,7 +201,7 @@ enum status cli_outbox(struct cli *cli, struct diag *diag)
     struct outbox_filter filter;
     struct outbox_rows rows;
     char id[UUID_TEXT_LEN + 1] = "";
-    int64_t limit;
+    int64_t limit = 0;
     bool whole;
     enum status status = take_request(cli, &whole, &filter, id, &limit, diag);
 

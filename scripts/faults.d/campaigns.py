@@ -23,6 +23,7 @@ LONGEST_LIFE = 0.3
 LONGEST_WORK = 0.01
 
 UNAVAILABLE = 69  # exit code: the database cannot be used now
+BUSY = 75  # exit code: somebody else has it for too long; try again
 
 
 class Progress(typing.NamedTuple):

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 
-from campaigns import Host, kill
+from campaigns import BUSY, Host, kill
 from databases import DEADLINE, ROOT, comes_true, wait_until
 from processes import Tracked
 from delivery_judge import CONSUMERS, KEYS, Judge, Look, Stream
@@ -31,6 +31,8 @@ HELD_SHARE = 0.35  # of the killed verbs: while they wait for a lock
 
 KINDS = ("retry", "verb", "replay", "verb", "any")
 PERMITTED = {0, 3}  # exit codes of verbs: done, refused
+# ... where one at a time writes, and a slow machine lets some wait long
+PERMITTED_ON_FILE = PERMITTED | {BUSY}
 
 # Connections of dead clients: their transactions may still end either way.
 OTHERS = {
@@ -376,7 +378,8 @@ def run(rule, program, folder, make, chance, kills):
          f" {counts['asked and not reset']} before a reset;"
          f" and {counts['verbs killed']} of verbs, {counts['verbs held']} of these in a"
          " statement")
-    rule("verbs that live end well", set(campaign.codes) <= PERMITTED,
+    rule("verbs that live end well", set(campaign.codes)
+         <= (PERMITTED_ON_FILE if database.name == "sqlite" else PERMITTED),
          ", ".join(f"{what}: {count}" for what, count in sorted(counts.items())
                    if ": " in what))
     for line in judge.wrong[:20]:
