@@ -22,7 +22,7 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOGS = ROOT / "build/log"
-STEP_LIMIT = 900  # seconds
+STEP_LIMIT = 1800  # seconds, beside others
 SPECS_LIMIT = 2400  # for all specs of one kind
 FUZZ_SECONDS = 10  # per target
 BANK_EVENTS = 20000  # per server
