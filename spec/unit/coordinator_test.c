@@ -251,6 +251,51 @@ static void a_lapsed_one_whose_row_is_locked_is_taken_over(void **state)
                      CONSUMERS);
 }
 
+/* Between a look and what it leads to, the one that had lapsed may have said
+ * that it lives. */
+static void what_lives_again_is_not_taken(void **state)
+{
+    struct ground *g = *state;
+    struct instance *a = arrive(g), *b = arrive(g);
+    const char *id = a->coordinator.id;
+    int64_t refreshed;
+
+    settle(g);
+    lapse(g, a);
+    assert_true(look(g, b));
+    ok(g->f, instance_refresh(g->f->db, g->catalog, &id, 1, LONG_LIFE,
+                              &refreshed, &g->f->diag));
+    act(g, b);
+    for (int c = 0; c < CONSUMERS; c++) {
+        assert_int_equal(b->leases[c].count, PARTITIONS / 2);
+        for (int p = 0; p < PARTITIONS; p++)
+            assert_int_equal(holder_of(g, c, p),
+                             leases_hold(&a->leases[c], p) ? 0 : 1);
+    }
+}
+
+/* ... or a third one may have had it, and let go of it again. */
+static void what_was_held_meanwhile_is_not_taken(void **state)
+{
+    struct ground *g = *state;
+    struct instance *a = arrive(g), *b, *c;
+
+    settle(g);
+    lapse(g, a);
+    c = arrive(g);
+    assert_true(look(g, c));
+    b = arrive(g);
+    lapse(g, c); /* so that all of it is the other one's */
+    balance(g, b);
+    assert_int_equal(b->leases[0].count, PARTITIONS);
+    ok(g->f, coordinator_leave(&b->coordinator, &g->f->diag));
+    act(g, c);
+    for (int p = 0; p < PARTITIONS; p++) {
+        assert_int_equal(holder_of(g, 0, p), -1);
+        assert_false(leases_hold(&c->leases[0], p));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +309,8 @@ int main(void)
         EVERYWHERE(a_heartbeat_carries_several_instances),
         EVERYWHERE(a_lease_that_is_locked_is_left_for_the_next_time),
         EVERYWHERE(a_lapsed_one_whose_row_is_locked_is_taken_over),
+        EVERYWHERE(what_lives_again_is_not_taken),
+        EVERYWHERE(what_was_held_meanwhile_is_not_taken),
     };
 
     return cmocka_run_group_tests_name("coordinator", tests, NULL, NULL);

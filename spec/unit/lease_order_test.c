@@ -515,9 +515,26 @@ static void no_order_of_a_hand_over_is_wrong(void **state)
     assert_true(p.commits > 0);
 }
 
+/* The instance alone does not tell: it may have lost a lease and got it back.
+ */
+static void a_lease_of_another_generation_is_lost(void **state)
+{
+    struct play p = {.g = *state};
+    struct actor *a = &p.actors[0];
+
+    open_play(&p);
+    set_up(&p);
+    leases_set(leases_of(a), 3, leases_of(a)->generation[3] + 1);
+    ok(p.g->f, check(a));
+    assert_false(a->passed);
+    assert_int_equal(p.fenced, 1);
+    close_play(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_SESSIONS(a_lease_of_another_generation_is_lost),
         ON_SESSIONS(no_order_of_a_take_over_is_wrong),
         ON_SESSIONS(no_order_of_a_hand_over_is_wrong),
     };
