@@ -273,6 +273,28 @@ dialect.each(function(database)
       assert.same({ n = 1 }, rig.host:read("two", "A"))
     end)
 
+    it("is read by SQL projections and sagas alike", function()
+      start(kit.LEDGER .. TOTALS:format "" .. [[
+        return { totals,
+          moontide.sql_projection "notes" { source = "read-model:totals", tables = "sql/ledger.sql", on = {
+            ["read-model.Changed"] = function(event, ctx) ledger("notes", event, ctx) end } },
+          moontide.saga "watch" { source = "read-model:totals", id = function(event) return event.key end,
+            starts = { "read-model.Changed" }, on = {
+              ["read-model.Changed"] = function(saga, event, ctx) saga.state.n = event.payload.n end,
+              ["read-model.Deleted"] = function(saga, event, ctx)
+                ctx:emit("spec.Gone", { n = saga.state.n, last = event.payload.n })
+                saga:complete()
+              end } } }]], { files = { ["sql/ledger.sql"] = kit.LEDGER_SQL } })
+      add("A", 2)
+      rig:run()
+      drop "A"
+      rig:run()
+      assert.equal(1, #rig:ledger "notes")
+      local emitted = rig.host:emitted()
+      assert.equal(1, #emitted)
+      assert.same({ n = 2, last = 2 }, emitted[1].payload)
+    end)
+
     it("is heeded by the very next batch when another host has switched it on", function()
       start(TOTALS:format "" .. " return totals")
       for i = 1, 5 do add("A", i) rig:run() end -- by now a batch is sent without a look before
