@@ -22,6 +22,10 @@ LONGEST_LIFE = 0.3
 # ... and then for so many seconds at most.
 LONGEST_WORK = 0.01
 
+# Seconds until a run to idle has ended: what dead hosts had in hand is applied
+# one message at a time.
+DRAIN_DEADLINE = 5 * DEADLINE
+
 UNAVAILABLE = 69  # exit code: the database cannot be used now
 BUSY = 75  # exit code: somebody else has it for too long; try again
 
@@ -56,7 +60,7 @@ class Host:
         self.ends_well(self.start(verb, *words), verb, *words)
 
     def ends_well(self, process, verb, *words):
-        code = process.wait(DEADLINE)
+        code = process.wait(DRAIN_DEADLINE)
         if code != 0:
             fail(f"{' '.join(self.command(verb, *words))}: exit code {code}, see "
                  f"{self.folder / (verb + '.log')}")
