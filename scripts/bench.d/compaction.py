@@ -63,8 +63,8 @@ FILL = {
         f" {MESSAGES})",
         "CREATE TABLE bench_batches (at DOUBLE)",
         "CREATE TRIGGER bench_batch AFTER UPDATE ON CONSUMER_CHECKPOINTS FOR"
-        " EACH ROW BEGIN IF NEW.partition_no = 0 THEN INSERT INTO bench_batches"
-        " VALUES (unix_timestamp(sysdate(6))); END IF; END",
+        " EACH ROW INSERT INTO bench_batches SELECT unix_timestamp(sysdate(6))"
+        " FROM DUAL WHERE NEW.partition_no = 0",
     ],
 }
 
