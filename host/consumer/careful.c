@@ -179,14 +179,15 @@ static enum status find_end(struct consumer *c, const struct poll *poll,
     return STATUS_OK;
 }
 
-/* The first message of what was read, and perhaps the one behind it. */
+/* The first message of what was read, and perhaps the one behind it. Of one
+ * whose keys are not known nobody can say whether it is tried. */
 static void take_one(struct consumer *c, const struct poll *poll)
 {
     const struct message *m = c->page.messages;
 
     c->counted.next = NULL;
     c->counted.rides = false;
-    if (c->page.count > 1 && (c->own_key || m[1].key.data != NULL) &&
+    if (c->page.count > 1 && !c->own_key && m[1].key.data != NULL &&
         m[1].position <= poll->upto)
         c->counted.next = &m[1];
     c->page.count = 1;
@@ -317,12 +318,9 @@ int64_t careful_looks_to(const struct consumer *c)
     return next != NULL ? next->position : c->page.through;
 }
 
-/* Whether nothing holds the next one back. Of one whose keys are not known yet
- * only a message that has failed before it can. */
+/* Whether nothing holds the next one back. */
 static bool is_free(const struct consumer *c, const struct message *next)
 {
-    if (c->own_key)
-        return c->nentries == 0;
     return undelivered_keys_held(&c->held, next->key) == KEY_FREE &&
            undelivered_keys_held(&c->newly, next->key) == KEY_FREE;
 }
@@ -384,7 +382,8 @@ enum status careful_end(struct consumer *c, struct diag *diag)
     bool run;
     enum status status;
 
-    careful_retried(c);
+    if (c->counted.retried)
+        c->counted.position = 0;
     if (c->counted.position == 0)
         return STATUS_OK;
     status = apply_begin(c, &run, &lock, diag);
@@ -416,8 +415,9 @@ void careful_retried(struct consumer *c)
 {
     if (!c->counted.retried)
         return;
-    c->counted.position = 0;
-    c->counted.retried = false;
+    /* its rows in other partitions stand for the same attempt */
+    if (!c->counted.unresolved)
+        c->counted.position = 0;
     c->careful_retries -= c->careful_retries > 0;
 }
 
