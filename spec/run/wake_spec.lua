@@ -120,8 +120,10 @@ dialect.each(function(database)
           append()
           -- a part of what was told can be had now: the mark moves, not to the end
           first.commit()
-          process.wait_until(function() return app.db:value(MARK) == "3" end, LONG, function() return host:err() end)
-          process.wait_until(function() return applied() == 3 end, LONG, function() return host:err() end)
+          process.wait_until(function() return tonumber(app.db:value(MARK)) > 1 end, LONG, function()
+            return host:err()
+          end)
+          assert.is_true(applied() < 4)
           second.release()
           appended = appended + 1 -- the first one's
           all_applied(host)
