@@ -85,7 +85,8 @@ dialect.each(function(database)
 
     it("gives configuration, declarations and warnings as JSON", function()
       local found = app:json "check"
-      assert.same({ "aggregates", "configuration", "declarations", "event_types", "warnings" }, keys(found))
+      assert.same({ "aggregates", "configuration", "declarations", "event_types", "publishers", "warnings" },
+        keys(found))
       assert.same({}, found.warnings)
       local by_name = {}
       for _, declaration in ipairs(found.declarations) do by_name[declaration.name] = declaration end
@@ -396,7 +397,8 @@ return moontide.projection "doors" {
     it("gives topics, consumers and problems as JSON", function()
       fill()
       local found = app:json "status"
-      assert.same({ "consumers", "notes", "problems", "scripts", "topics" }, keys(found))
+      assert.same({ "compaction", "consumers", "deadlines", "notes", "outbox", "problems", "sagas", "scripts",
+        "topics" }, keys(found))
       assert.same({ { name = "event-store", mark = 0, ["end"] = 7, start = 0 } }, found.topics)
       assert.equal(3, #found.consumers)
       for _, consumer in ipairs(found.consumers) do
