@@ -134,7 +134,9 @@ enum status db_reopen(struct db *db, struct diag *diag)
     db_core_ended(db);
     db_core_lose(db);
     status = db->driver->reconnect(db->session, diag);
-    db->lost = status != STATUS_OK;
+    db->lost = false;
+    if (status != STATUS_OK)
+        db_core_lost(db, diag);
     return status;
 }
 
@@ -183,12 +185,24 @@ static enum status run_savepoint(struct db *db, savepoint_fn fn, int depth,
 
 /* --- sticky failure ------------------------------------------------------ */
 
+#define LOST "the connection to the database is lost"
+
+static enum status say_lost(const struct db *db, struct diag *diag)
+{
+    const char *why = db->lost_why.message;
+
+    if (why[0] == '\0')
+        return diag_set(diag, STATUS_LOST, LOST);
+    if (strncmp(why, LOST, strlen(LOST)) == 0)
+        return diag_set(diag, STATUS_LOST, "%s", why);
+    return diag_set(diag, STATUS_LOST, LOST ": %s", why);
+}
+
 /* Whether a call may go to the database at all. */
 enum status db_core_ready(struct db *db, struct diag *diag)
 {
     if (db->lost)
-        return diag_set(diag, STATUS_LOST,
-                        "the connection to the database is lost");
+        return say_lost(db, diag);
     if (db->doomed) {
         if (diag != NULL)
             *diag = db->failure;
@@ -197,13 +211,21 @@ enum status db_core_ready(struct db *db, struct diag *diag)
     return STATUS_OK;
 }
 
+void db_core_lost(struct db *db, const struct diag *why)
+{
+    if (db->lost)
+        return;
+    db->lost = true;
+    db->lost_why = why != NULL ? *why : (struct diag){0};
+}
+
 /* The failure of a call becomes the transaction's. */
 enum status db_core_settle(struct db *db, enum status status, struct diag *diag)
 {
     if (status == STATUS_OK)
         return STATUS_OK;
     if (status == STATUS_LOST)
-        db->lost = true;
+        db_core_lost(db, diag);
     if (db->in_transaction && !db->doomed) {
         db->doomed = true;
         db->failure = *diag;
@@ -303,7 +325,7 @@ void db_rollback(struct db *db)
     if (!db->in_transaction)
         return;
     if (!db->lost && !db->driver->rollback(db->session))
-        db->lost = true;
+        db_core_lost(db, db->doomed ? &db->failure : NULL);
     db_core_ended(db);
 }
 

@@ -104,7 +104,7 @@ static void wait_for_answer(struct db *db)
     if (failed < flight->ntags)
         flight->failed_tag = flight->tags[failed];
     if (flight->status == STATUS_LOST || !db->driver->rollback(db->session))
-        db->lost = true;
+        db_core_lost(db, &flight->diag);
     doom_follower(db);
 }
 

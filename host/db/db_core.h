@@ -30,6 +30,7 @@ struct db {
     bool in_transaction;
     int depth; /* open savepoints */
     bool lost;
+    struct diag lost_why; /* of `lost`; no message: nobody said */
     bool doomed; /* `failure` is the answer to every call */
     bool broken; /* a savepoint could not be ended: only db_rollback helps */
     int64_t deadline; /* of statements; 0: none */
@@ -64,6 +65,8 @@ void db_core_lose(struct db *db);
 enum status db_core_outside(const char *what, struct diag *diag);
 /** The transaction is over, however it ended. */
 void db_core_ended(struct db *db);
+/** From here on every call is LOST, for this reason; NULL: nobody said. */
+void db_core_lost(struct db *db, const struct diag *why);
 /** The failure of a call becomes the transaction's; `diag` holds it. */
 enum status db_core_settle(struct db *db, enum status status,
                            struct diag *diag);

@@ -1,5 +1,7 @@
 #include "db/mysql_session.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
@@ -31,6 +33,7 @@ struct run {
     size_t nsent;
     size_t failed;
     enum status status; /* the first failure */
+    int64_t failed_at;  /* clock_monotonic, when that came in */
     struct diag *diag;
 };
 
@@ -38,6 +41,7 @@ static void fail(struct run *run, size_t item, enum status status)
 {
     run->status = status;
     run->failed = item;
+    run->failed_at = clock_monotonic();
 }
 
 /* --- answers -------------------------------------------------------------- */
@@ -111,9 +115,23 @@ static void take_answer(struct run *run, const struct sent *sent)
 }
 
 /*
- * Reads what is unanswered. When a lock was waited for in vain, each statement
- * that is under way may wait as long again: then the connection is given up,
- * and the server rolls back.
+ * What is under way behind a failure may take as long again, each statement of
+ * it: when a lock was waited for in vain (mysql_fault gives up by itself) or
+ * the time limit was met. Behind a deadlock the locks are free, or soon.
+ */
+static bool gives_up(const struct run *run)
+{
+    if (run->status == STATUS_OK)
+        return false;
+    return run->status == STATUS_FAILED ||
+           clock_monotonic() - run->failed_at >=
+               run->session->busy_timeout + CLOCK_SECOND;
+}
+
+/*
+ * Reads what is unanswered. What was sent behind a deadlock began a transaction
+ * of its own and is rolled back with it. A connection that is given up the
+ * server rolls back.
  */
 static void drain(struct run *run)
 {
@@ -125,8 +143,7 @@ static void drain(struct run *run)
     while (answered < run->nsent && !session->broken) {
         session->unanswered = run->nsent - answered - 1;
         take_answer(run, &run->sent[answered++]);
-        if (answered < run->nsent && run->status != STATUS_OK &&
-            (session->gone || run->status == STATUS_FAILED))
+        if (answered < run->nsent && gives_up(run))
             session->broken = true;
     }
     for (size_t i = 0; i < run->nsent; i++) {

@@ -23,6 +23,9 @@
 /* How often a run to idle looks whether others are done, too. */
 #define OTHERS_PAUSE_US (CLOCK_SECOND / 50)
 
+/* So long conflicts are nothing to tell of. */
+#define CONFLICTS_QUIET_US (2 * CLOCK_SECOND)
+
 /* --- open and close
  * ------------------------------------------------------------ */
 
@@ -424,7 +427,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
     progress->idle = status == STATUS_OK && !any && !host_retains_more(host);
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);
-        host->conflicts = 0;
+        host->conflicted_at = 0;
         if (host->trouble_told)
             log_write(&app->log, LOG_INFO, NULL, "the database works again");
         host->trouble_told = false;
@@ -480,16 +483,31 @@ static bool wait_idle(struct host *host, int64_t us,
     return false;
 }
 
+/* Two hosts may lock each other out now and then, and each runs again. When
+ * that does not end, somebody holds the database. */
+static bool is_trouble(struct host *host, enum status status)
+{
+    int64_t now = clock_monotonic();
+
+    if (status != STATUS_CONFLICT) {
+        host->conflicted_at = 0;
+        return true;
+    }
+    if (host->conflicted_at == 0)
+        host->conflicted_at = now;
+    return now - host->conflicted_at >= CONFLICTS_QUIET_US;
+}
+
 /* Waits and makes the connection good again. It is told once, not each time. */
 static enum status recover(struct host *host, enum status status,
                            struct diag *diag)
 {
     struct application *app = host->app;
 
-    /* one conflict is nothing; several mean that somebody holds the database */
-    host->conflicts = status == STATUS_CONFLICT ? host->conflicts + 1 : 0;
-    if (!host->trouble_told &&
-        (status != STATUS_CONFLICT || host->conflicts > 1)) {
+    if (!is_trouble(host, status)) {
+        log_write(&app->log, LOG_DEBUG, NULL, "%s; running it again",
+                  diag->message);
+    } else if (!host->trouble_told) {
         log_write(&app->log, LOG_ERROR, NULL, "%s; trying again",
                   diag->message);
         host->trouble_told = true;

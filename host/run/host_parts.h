@@ -76,7 +76,7 @@ struct host {
     int64_t refreshed_at;   /* monotonic */
     bool lose_answer;
     bool trouble_told;
-    int conflicts;               /* in a row */
+    int64_t conflicted_at;       /* monotonic: first of a row; 0: none */
     struct host_progress before; /* of workers that were freed */
 };
 

@@ -146,26 +146,103 @@ a_deadlock_ends_the_transaction_and_nothing_commits_by_itself(void **state)
     assert_int_equal(raw_number(f, "SELECT count(*) FROM t"), 2);
 }
 
-static void what_was_sent_after_a_deadlock_does_not_commit(void **state)
+static const struct db_column pair_columns[] = {{"a", DB_INT64, DB_KEY},
+                                                {"b", DB_INT64, DB_SET}};
+static const struct db_table pairs = {"t", pair_columns, 2, DB_HOST};
+
+/* So many bulk statements of two rows each, from a key on. */
+static void queue_pairs(struct fixture *f, struct db_value *rows, int first,
+                        int count)
 {
-    struct fixture *f = begin_test(state);
+    for (int i = 0; i < count; i++, rows += 4) {
+        rows[0] = db_integer(first + 2 * i);
+        rows[2] = db_integer(first + 2 * i + 1);
+        rows[1] = rows[3] = db_integer(7);
+        ok(f, db_queue_bulk(f->db, DB_INSERT, &pairs, rows, 2, first + i,
+                            &f->diag));
+    }
+}
+
+enum { MOST_PAIRS = 40 };
+
+/* The deadlock has so many statements before it and behind it, of which the
+ * last needs what the other one holds. */
+static void deadlock_in_a_queue(struct fixture *f, int before, int behind)
+{
+    struct db_value rows[2][MOST_PAIRS * 4];
+    struct db_value own[] = {db_integer(1), db_integer(1)};
+    struct db_value set[] = {db_integer(2), db_integer(1)};
     struct other other;
     pthread_t thread;
-    int64_t tag = 0;
+    int64_t tag = 0, connection;
 
     deadlock(f, &other, &thread);
-    queue_one(f, "UPDATE t SET b = ?1 WHERE a = 2", 1, 1, 1);
-    for (int i = 0; i < 30; i++)
-        queue_one(f, "INSERT INTO t VALUES (?1, 7)", 100 + i, 1, 2 + i);
+    connection = number(f, "SELECT CONNECTION_ID()");
+    queue_pairs(f, rows[0], 900, 1); /* what is prepared goes out at once */
+    ok(f, db_queue_bulk(f->db, DB_UPDATE, &pairs, own, 1, 1, &f->diag));
+    queue_one(f, "UPDATE t SET b = ?1 WHERE a = 1", 3, 1, 2);
+    ok(f, db_flush(f->db, NULL, &f->diag));
+    queue_pairs(f, rows[0], 1000, before);
+    ok(f, db_queue_bulk(f->db, DB_UPDATE, &pairs, set, 1, 1, &f->diag));
+    queue_pairs(f, rows[1], 2000, behind);
+    if (behind > 0)
+        queue_one(f, "UPDATE t SET b = ?1 WHERE a = 1", 3, 1, 2);
     assert_int_equal(db_commit(f->db, &tag, &f->diag), STATUS_CONFLICT);
+    assert_says(f, "Deadlock found");
     assert_int_equal(tag, 1);
     end_of_other(&other, thread);
-    if (db_begin(f->db, &f->diag) == STATUS_LOST)
-        ok(f, db_reopen(f->db, &f->diag));
-    db_rollback(f->db);
-    db_close(f->db); /* the server has seen the end of it */
-    f->db = connect_again(f);
-    assert_int_equal(raw_number(f, "SELECT count(*) FROM t WHERE a >= 100"), 0);
+    begin(f);
+    assert_int_equal(number(f, "SELECT CONNECTION_ID()"), connection);
+    run(f, "INSERT INTO t VALUES (3, 8)");
+    commit(f);
+    assert_int_equal(raw_number(f, "SELECT sum(b) FROM t"), 3 * 8);
+    assert_int_equal(raw_number(f, "SELECT count(*) FROM t"), 3);
+}
+
+static void a_deadlock_of_what_was_sent_last_keeps_the_connection(void **state)
+{
+    deadlock_in_a_queue(begin_test(state), 0, 0);
+}
+
+static void what_was_sent_after_a_deadlock_does_not_commit(void **state)
+{
+    deadlock_in_a_queue(begin_test(state), 0, MOST_PAIRS);
+}
+
+static void
+a_deadlock_amid_a_queue_is_a_conflict_of_its_own_statement(void **state)
+{
+    deadlock_in_a_queue(begin_test(state), MOST_PAIRS, MOST_PAIRS);
+}
+
+static void a_deadlock_behind_others_is_a_conflict(void **state)
+{
+    deadlock_in_a_queue(begin_test(state), MOST_PAIRS, 0);
+}
+
+/* The other one keeps its locks, so each statement could wait as long. */
+static void a_connection_given_up_for_a_lock_says_why(void **state)
+{
+    struct fixture *f = begin_test(state);
+    MYSQL *other;
+
+    two_rows(f);
+    other = raw_connect(f, NULL, f->name);
+    raw_run_on(other, "BEGIN");
+    raw_run_on(other, "UPDATE t SET b = 8");
+    begin(f);
+    for (int i = 0; i < 30; i++)
+        queue_one(f, "UPDATE t SET b = ?1 WHERE a = 1", i, 1, i);
+    assert_int_equal(db_commit(f->db, NULL, &f->diag), STATUS_CONFLICT);
+    assert_says(f, "Lock wait timeout");
+    assert_int_equal(db_begin(f->db, &f->diag), STATUS_LOST);
+    assert_says(f, "the connection to the database is lost: Lock wait");
+    ok(f, db_reopen(f->db, &f->diag));
+    raw_run_on(other, "ROLLBACK");
+    mysql_close(other);
+    begin(f);
+    run(f, "UPDATE t SET b = 1 WHERE a = 1");
+    commit(f);
 }
 
 /* --- the others ----------------------------------------------------------- */
@@ -487,7 +564,11 @@ int main(void)
         with_server(queued_statements_do_not_wait_one_after_the_other),
         with_server(
             a_deadlock_ends_the_transaction_and_nothing_commits_by_itself),
+        with_server(a_deadlock_of_what_was_sent_last_keeps_the_connection),
         with_server(what_was_sent_after_a_deadlock_does_not_commit),
+        with_server(a_deadlock_amid_a_queue_is_a_conflict_of_its_own_statement),
+        with_server(a_deadlock_behind_others_is_a_conflict),
+        with_server(a_connection_given_up_for_a_lock_says_why),
         with_server(no_table_is_created_inside_a_transaction),
         with_server(one_program_at_a_time_creates_tables),
         with_server(a_poller_sees_what_was_committed_since_it_looked),
