@@ -7,6 +7,12 @@
 
 #define LIMIT_DEFAULT 100
 
+/* What is done to an orchestrated saga instead of deleting its deadline. */
+#define INSTEAD                                                                \
+    "without it its saga would wait for ever; `moontide sagas retry TYPE ID` " \
+    "sends what it awaits again, `moontide sagas confirm TYPE ID STEP` takes " \
+    "it as done"
+
 struct request {
     const char *word; /* list, show, fire, retry, delete */
     struct deadline_filter filter;
@@ -61,6 +67,13 @@ static enum status check_request(const struct cli *cli, const struct request *r,
     if (all && r->filter.id != NULL)
         return diag_set(diag, STATUS_USAGE,
                         "--all and one deadline do not go together");
+    if (is(r, "delete") && r->filter.name != NULL &&
+        strncmp(r->filter.name, DEADLINE_OF_HOST, strlen(DEADLINE_OF_HOST)) ==
+            0)
+        return diag_set(diag, STATUS_USAGE,
+                        "'%.100s' is a deadline of the host and is not "
+                        "deleted: " INSTEAD,
+                        r->filter.name);
     if (is(r, "list") || all || narrows)
         return STATUS_OK;
     return diag_set(diag, STATUS_USAGE,
@@ -300,13 +313,14 @@ static void print_changed(struct cli *cli, const struct request *r,
 
     if (cli->json) {
         fprintf(cli->out,
-                "{\"changed\":%" PRId64 ",\"dead_letters\":%" PRId64 "}\n",
-                changed->changed, changed->dead);
+                "{\"changed\":%" PRId64 ",\"dead_letters\":%" PRId64
+                ",\"of_host\":%" PRId64 "}\n",
+                changed->changed, changed->dead, changed->of_host);
         return;
     }
     if (cli->quiet)
         return;
-    if (changed->changed == 0 && changed->dead == 0) {
+    if (changed->changed == 0 && changed->dead == 0 && changed->of_host == 0) {
         fputs("no deadline matches: nothing changed\n", cli->out);
         return;
     }
@@ -329,6 +343,12 @@ static void print_changed(struct cli *cli, const struct request *r,
                 "budget\n",
                 line.data);
     }
+    if (changed->of_host > 0) {
+        buffer_clear(&line);
+        operator_count(&line, changed->of_host, "deadline");
+        fprintf(cli->out, "%s of the host left alone: " INSTEAD "\n",
+                line.data);
+    }
     buffer_free(&line);
 }
 
@@ -342,6 +362,10 @@ static enum status change(struct cli *cli, const struct operate_env *env,
     enum status status = operate_deadlines_change(env, &r->filter, order,
                                                   &changed, diag);
 
+    if (status == STATUS_OK && r->filter.id != NULL && changed.of_host > 0)
+        return diag_set(
+            diag, STATUS_FAILED,
+            "that is a deadline of the host and is not deleted: " INSTEAD);
     if (status == STATUS_OK)
         print_changed(cli, r, &changed);
     return status;

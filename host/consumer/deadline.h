@@ -19,6 +19,11 @@
 #include "schema/names.h"
 #include "topic/message.h"
 
+/** Begins the names of the host's own deadlines, which no script may set and no
+ * operator delete: without its row a saga would wait for ever. The statements
+ * deadlines_delete and deadlines_count_host have it, too. */
+#define DEADLINE_OF_HOST "moontide:"
+
 enum deadline_status {
     DEADLINE_PENDING,     /* not fired yet */
     DEADLINE_FAILED,      /* has failed, tried again at next_at */

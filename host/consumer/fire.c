@@ -137,7 +137,7 @@ static void fails(struct consumer *c, struct batch *batch, size_t i,
     if (!failure->waits)
         return;
     /* what was not tried costs no attempt */
-    f->status = row->reason.data != NULL ? DEADLINE_FAILED : DEADLINE_PENDING;
+    f->status = row->attempts > 0 ? DEADLINE_FAILED : DEADLINE_PENDING;
     f->attempts = row->attempts;
 }
 

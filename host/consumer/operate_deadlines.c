@@ -24,6 +24,7 @@ static void bind(const struct deadline_filter *f,
 }
 
 static enum status count(const struct operate_env *env,
+                         enum sql_statement statement,
                          const struct deadline_filter *filter, int64_t *count,
                          struct diag *diag)
 {
@@ -32,9 +33,8 @@ static enum status count(const struct operate_env *env,
 
     *count = 0;
     bind(filter, params);
-    return db_query_int64(env->db,
-                          catalog_sql(env->catalog, SQL_DEADLINES_COUNT),
-                          params, FILTER_PARAMS, count, &found, diag);
+    return db_query_int64(env->db, catalog_sql(env->catalog, statement), params,
+                          FILTER_PARAMS, count, &found, diag);
 }
 
 /* --- list ----------------------------------------------------------------- */
@@ -106,7 +106,7 @@ enum status operate_deadlines_list(const struct operate_env *env,
                           catalog_sql(env->catalog, SQL_DEADLINES_LIST), params,
                           FILTER_PARAMS + 1, take_row, &listing, diag);
     if (status == STATUS_OK)
-        status = count(env, filter, &list->total, diag);
+        status = count(env, SQL_DEADLINES_COUNT, filter, &list->total, diag);
     db_rollback(env->db);
     return status;
 }
@@ -136,6 +136,9 @@ static enum status change(const struct operate_env *env,
                         params,
                         FILTER_PARAMS + (order == DEADLINE_DELETE ? 0 : 1),
                         &changed->changed, diag);
+    if (status == STATUS_OK && order == DEADLINE_DELETE)
+        return count(env, SQL_DEADLINES_COUNT_HOST, filter, &changed->of_host,
+                     diag);
     if (status != STATUS_OK || order != DEADLINE_FIRE)
         return status;
     if (dead.status == NULL)
@@ -143,7 +146,7 @@ static enum status change(const struct operate_env *env,
     else if (strcmp(dead.status, deadline_status_word(DEADLINE_DEAD_LETTER)) !=
              0)
         return STATUS_OK;
-    return count(env, &dead, &changed->dead, diag);
+    return count(env, SQL_DEADLINES_COUNT, &dead, &changed->dead, diag);
 }
 
 enum status operate_deadlines_change(const struct operate_env *env,

@@ -45,12 +45,13 @@ enum status operate_deadlines_list(const struct operate_env *env,
 enum deadline_order {
     DEADLINE_FIRE,   /* due now; of dead letters nothing is changed */
     DEADLINE_RETRY,  /* those that failed get a fresh budget, and are due */
-    DEADLINE_DELETE, /* they never fire */
+    DEADLINE_DELETE, /* they never fire; those of the host stay */
 };
 
 struct deadline_changed {
     int64_t changed;
-    int64_t dead; /* FIRE: dead letters that match */
+    int64_t dead;    /* FIRE: dead letters that match */
+    int64_t of_host; /* DELETE: DEADLINE_OF_HOST, left alone */
 };
 
 /** In a transaction of its own. */

@@ -106,6 +106,51 @@ void saga_batch_begin_instance(struct saga_batch *b, size_t slot)
     s->present = true;
 }
 
+/* Set by a deadline's handler one is due so much later at the earliest: what
+ * sets itself again at once, or two that set each other, would keep the host
+ * from all else. */
+#define AGAIN_US CLOCK_SECOND
+
+static void tell_moved(const struct saga_batch *b, struct text saga_id,
+                       const struct handler_saga *by, struct text name)
+{
+    const struct declaration *d = b->options.declaration;
+    const struct log_about about = {.consumer = d->name};
+
+    log_write(b->options.log, LOG_WARN, &about,
+              "deadline '" TEXT_FORMAT "' of saga \"" TEXT_FORMAT
+              "\" was set by the handler of '" TEXT_FORMAT
+              "' to be due at once: it is due in a second, lest it fire "
+              "without an end",
+              TEXT_ARGS(name), TEXT_ARGS(saga_id),
+              TEXT_ARGS(d->deadlines[by->deadline]));
+}
+
+static enum status set_one(struct saga_batch *b,
+                           const struct saga_deadline_of *of,
+                           const struct handler_saga *saga,
+                           const struct handler_deadline *deadline,
+                           struct diag *diag)
+{
+    bool fires = saga->function == HANDLER_SAGA_DEADLINE;
+    const struct saga_deadline_set set = {
+        .name = b->options.declaration->deadlines[deadline->name],
+        .relative = deadline->from_now,
+        .at_us = deadline->at_us,
+        .least_us = fires ? AGAIN_US : 0,
+        .payload = deadline->payload,
+        .metadata = deadline->metadata,
+    };
+    int64_t due_at;
+    enum status status = saga_deadlines_set(b->deadlines, of, &set, &due_at,
+                                            diag);
+
+    if (status == STATUS_OK && fires &&
+        (set.relative ? set.at_us < AGAIN_US : set.at_us != due_at))
+        tell_moved(b, of->saga_id, saga, set.name);
+    return status;
+}
+
 static enum status change_deadlines(struct saga_batch *b,
                                     const struct saga_slot *slot,
                                     const struct handler_saga *saga,
@@ -120,19 +165,13 @@ static enum status change_deadlines(struct saga_batch *b,
 
     for (size_t i = 0; status == STATUS_OK && i < saga->ndeadlines; i++) {
         const struct handler_deadline *deadline = &saga->deadlines[i];
-        struct text name = b->options.declaration->deadlines[deadline->name];
-        const struct saga_deadline_set set = {
-            .name = name,
-            .relative = deadline->from_now,
-            .at_us = deadline->at_us,
-            .payload = deadline->payload,
-            .metadata = deadline->metadata,
-        };
 
         if (deadline->cancelled)
-            saga_deadlines_cancel(b->deadlines, &of, name);
+            saga_deadlines_cancel(
+                b->deadlines, &of,
+                b->options.declaration->deadlines[deadline->name]);
         else
-            status = saga_deadlines_set(b->deadlines, &of, &set, NULL, diag);
+            status = set_one(b, &of, saga, deadline, diag);
     }
     if (saga->completed)
         saga_deadlines_clear(b->deadlines, &of);

@@ -119,13 +119,14 @@ static enum status find_due(struct saga_deadlines *d,
                             const struct saga_deadline_set *set, int64_t *due,
                             struct diag *diag)
 {
-    int64_t base = 0;
+    int64_t now = 0, base;
     enum status status = STATUS_OK;
 
-    if (set->relative)
-        status = deadline_clock(d->options.db, d->options.clock, &base, diag);
+    if (set->relative || set->least_us > 0)
+        status = deadline_clock(d->options.db, d->options.clock, &now, diag);
     if (status != STATUS_OK)
         return status;
+    base = set->relative ? now : 0;
     if (set->at_us > CLOCK_MAX - (base > 0 ? base : 0) ||
         set->at_us < CLOCK_MIN - (base < 0 ? base : 0) ||
         base + set->at_us < CLOCK_MIN || base + set->at_us > CLOCK_MAX)
@@ -134,6 +135,8 @@ static enum status find_due(struct saga_deadlines *d,
                         "' is due outside of the years 0 to 9999",
                         TEXT_ARGS(set->name));
     *due = base + set->at_us;
+    if (set->least_us > 0 && *due < now + set->least_us)
+        *due = now + set->least_us;
     return STATUS_OK;
 }
 

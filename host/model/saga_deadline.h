@@ -53,6 +53,7 @@ struct saga_deadline_set {
     struct text name;
     bool relative;        /* at_us is a duration from now on */
     int64_t at_us;        /* else microseconds since 1970 */
+    int64_t least_us;     /* due so long from now on at the earliest; 0: any */
     struct text payload;  /* JSON; NULL data: none */
     struct text metadata; /* JSON object, as an emitted event would have it */
 };

@@ -7,10 +7,11 @@
 #ifndef HOST_MODEL_SAGA_FLOW_H
 #define HOST_MODEL_SAGA_FLOW_H
 
+#include "consumer/deadline.h"
 #include "model/saga_batch.h"
 
 /** Name of that deadline; names with this beginning are refused to scripts. */
-#define SAGA_FLOW_DEADLINE "moontide:step"
+#define SAGA_FLOW_DEADLINE DEADLINE_OF_HOST "step"
 
 /** Reads the steps of the batch's instances, which are loaded. */
 enum status saga_flow_load(struct saga_batch *batch, struct db *db,

@@ -1,5 +1,6 @@
 #include "model/saga_step_operate.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "consumer/deadline.h"
 #include "model/saga_flow.h"
@@ -61,6 +62,8 @@ static void write_order(struct buffer *out, enum saga_step_order order,
     buffer_append_char(out, '}');
 }
 
+/* Of a row that somebody has deleted by hand another is made: the order must
+ * reach the saga. */
 static enum status write_deadline(const struct operate_env *env,
                                   const struct saga_step_subject *subject,
                                   enum saga_step_order order, struct text step,
@@ -68,7 +71,7 @@ static enum status write_deadline(const struct operate_env *env,
 {
     struct uuid_source ids = {.last_ms = 0};
     struct buffer json = BUFFER_EMPTY;
-    struct db_value params[6];
+    struct db_value params[7];
     int64_t now, changed = 0;
     enum status status = deadline_clock(env->db, env->clock, &now, diag);
 
@@ -81,14 +84,18 @@ static enum status write_deadline(const struct operate_env *env,
     params[3] = db_uuid(uuid_v7(&ids, now));
     params[4] = db_text_value(buffer_text(&json));
     params[5] = db_timestamp(now);
+    params[6] = db_integer(hash_fnv1a32(subject->saga_id));
     status = db_execute(env->db, catalog_sql(env->catalog, SQL_SAGA_STEP_ORDER),
                         params, 6, &changed, diag);
+    if (status == STATUS_OK && changed == 0)
+        status = db_execute(env->db,
+                            catalog_sql(env->catalog, SQL_SAGA_STEP_ORDER_ANEW),
+                            params, 7, &changed, diag);
     buffer_free(&json);
     if (status != STATUS_OK || changed > 0)
         return status;
     return diag_set(diag, STATUS_FAILED,
-                    "saga %.*s \"%.*s\" awaits an answer and has no deadline "
-                    "'" SAGA_FLOW_DEADLINE "' for it: somebody has deleted it",
+                    "saga %.*s \"%.*s\" is gone meanwhile: nothing changed",
                     TEXT_ARGS(subject->saga_type), TEXT_ARGS(subject->saga_id));
 }
 

@@ -18,6 +18,7 @@ enum { UP_CODE = 1, UP_METHODS };
 
 #define MICROSECONDS 1e6
 #define AHEAD_MAX    (3650 * INT64_C(86400) * 1000000) /* ten years */
+#define TOO_FAR      "saga:deadline: \"%s\" is more than ten years ahead"
 
 /* --- the saga that a script sees --------------------------------------------
  */
@@ -129,6 +130,31 @@ static size_t check_name(struct handler_code *code, lua_State *L,
     return 0;
 }
 
+/* Whether it is a duration but for its size: its last digits are one. */
+static bool is_far(struct text text)
+{
+    size_t digits = 0;
+    int64_t us;
+
+    while (digits < text.len && text.data[digits] >= '0' &&
+           text.data[digits] <= '9')
+        digits++;
+    if (digits < 2)
+        return false;
+    text.data += digits - 1;
+    text.len -= digits - 1;
+    return clock_parse_duration(text, &us, NULL) == STATUS_OK;
+}
+
+static bool is_negative(struct text text)
+{
+    const struct text rest = {text.data + 1, text.len - 1};
+    int64_t us;
+
+    return text.len > 1 && text.data[0] == '-' &&
+           (is_far(rest) || clock_parse_duration(rest, &us, NULL) == STATUS_OK);
+}
+
 /* Seconds, text like "30m", or a point in time. */
 static void take_when(lua_State *L, struct handler_deadline *deadline)
 {
@@ -157,8 +183,14 @@ static void take_when(lua_State *L, struct handler_deadline *deadline)
     if (clock_parse_duration(text, &deadline->at_us, NULL) == STATUS_OK) {
         deadline->from_now = true;
         if (deadline->at_us > AHEAD_MAX)
-            luaL_error(L, "saga:deadline: \"%s\" is more than ten years ahead",
-                       text.data);
+            luaL_error(L, TOO_FAR, text.data);
+    } else if (is_far(text)) {
+        luaL_error(L, TOO_FAR, text.data);
+    } else if (is_negative(text)) {
+        luaL_error(L,
+                   "saga:deadline: \"%s\" is negative; a deadline is 0 seconds "
+                   "to ten years ahead",
+                   text.data);
     } else if (clock_parse(text, &deadline->at_us, &diag) != STATUS_OK) {
         luaL_error(L,
                    "saga:deadline: \"%s\" is neither a duration like \"30m\" "

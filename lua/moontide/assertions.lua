@@ -18,6 +18,8 @@
 local FIELDS = { key = true, type = true, position = true, status = true, failures = true }
 local WORDS = "key, type, position, status, failures, error, count"
 
+local microseconds = require "moontide.testing_time"
+
 local assertions = {}
 
 local function describe(filter)
@@ -209,14 +211,6 @@ function assertions.emitted(state, arguments)
     if event.type == event_type and (payload == nil or same(event.payload, payload)) then return true end
   end
   return false
-end
-
--- Microseconds since 1970 of an RFC 3339 time as the kit gives it.
-local function microseconds(time)
-  local day, hours, minutes, seconds, fraction = time:match "^(%d+%-%d+%-%d+)T(%d+):(%d+):(%d+)%.?(%d*)Z$"
-  local days = require("moontide").date.days("1970-01-01", day)
-  return ((days * 24 + hours) * 60 + minutes) * 60000000 + seconds * 1000000
-    + tonumber((fraction .. "000000"):sub(1, 6))
 end
 
 local function saga_of(value, name)

@@ -7,9 +7,15 @@
 --   saga:reply "payment.Authorized"
 --   assert.ended(saga)
 --   saga:close()
+local microseconds = require "moontide.testing_time"
+
 local AGGREGATE = "testing.saga" -- of events whose saga names none
 
 local CLOCKS_APART = 1 -- second, that the clocks of host and database may differ
+
+local SECOND = 1000000 -- microseconds
+
+local STEPS_MAX = 1000 -- of one advance: what sets itself again each second would take a day of them
 
 local OF_HOST = "moontide:" -- begins the names of the host's own deadlines
 
@@ -176,11 +182,56 @@ function Saga:duplicate()
   return act(self)
 end
 
---- advance(duration): time passes, by seconds or "30m", and what became due
--- happens.
+local function rows_of(self, sql, order)
+  return self.host:query(("SELECT %s FROM %s%s WHERE saga_type = ? AND saga_id = ?%s"):format(
+    sql.columns, self.host.prefix, sql.table, order or ""), self.declaration.name, self.id)
+end
+
+-- The saga's first deadline, or timeout of a step, that is due behind a time,
+-- in microseconds.
+local function due_behind(self, time)
+  for _, deadline in ipairs(self:deadlines(true)) do
+    local due = microseconds(deadline.due_at)
+    if deadline.status ~= "DEAD_LETTER" and due > time then return due end
+  end
+end
+
+-- The settings that stand.
+local function settings_of(self)
+  local ids = {}
+  for i, row in ipairs(rows_of(self, { columns = "id", table = "SAGA_DEADLINES" }, " ORDER BY id")) do
+    ids[i] = row.id
+  end
+  return table.concat(ids, " ")
+end
+
+--- advance(duration): time passes, by seconds or "30m", from one deadline of the
+-- saga to the next, and what became due happens.
 function Saga:advance(duration)
-  self.host:advance(duration)
-  return act(self)
+  local host, count = self.host, 0
+  local now = microseconds(host:now())
+  local target = now + (type(duration) == "number" and duration * SECOND
+    or require("moontide.core").duration(duration)
+    or error(('advance: "%s" is no duration; it is seconds or text like "30m"'):format(tostring(duration)), 2))
+  local due = due_behind(self, now)
+  while due and due + CLOCKS_APART * SECOND <= target do
+    count = count + 1
+    if count > STEPS_MAX then
+      error(("saga '%s' had %d deadlines in less than %s; advance by less, unless a handler sets its deadline again "
+        .. "too soon"):format(self.declaration.name, STEPS_MAX, tostring(duration)), 2)
+    end
+    now = microseconds(host:now())
+    host:advance(math.max(due - now, 0) / SECOND + CLOCKS_APART)
+    act(self)
+    due = due_behind(self, due)
+  end
+  host:advance(math.max(target - microseconds(host:now()), 0) / SECOND)
+  if count == 0 then return act(self) end
+  -- what was set on the way counts from there
+  local acted, before = self.acted, settings_of(self)
+  act(self)
+  if settings_of(self) == before then self.acted = acted end
+  return self
 end
 
 --- advance_to_deadline([work]): time passes up to the saga's next deadline, or to
@@ -242,11 +293,6 @@ function Saga:emitted(event_type)
     if metadata.saga_type == self.declaration.name and metadata.saga_id == self.id then list[#list + 1] = event end
   end
   return list
-end
-
-local function rows_of(self, sql, order)
-  return self.host:query(("SELECT %s FROM %s%s WHERE saga_type = ? AND saga_id = ?%s"):format(
-    sql.columns, self.host.prefix, sql.table, order or ""), self.declaration.name, self.id)
 end
 
 --- state(): what the saga remembers; nil when there is none.

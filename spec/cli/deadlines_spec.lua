@@ -11,7 +11,11 @@ return moontide.saga "order" { starts = { "spec.Placed" }, id = moontide.by "ord
       saga:deadline("reminder", "30d")
     end },
   deadlines = {
-    payment = function() if os.getenv "SPEC_FAILS" then error "no money" end end,
+    payment = function(saga)
+      if os.getenv "SPEC_FAILS" then error "no money" end
+      saga.state.fired = (saga.state.fired or 0) + 1
+      if os.getenv "SPEC_AGAIN" and saga.state.fired < 200 then saga:deadline("payment", 0) end
+    end,
     reminder = function() end } }]]
 
 dialect.each(function(database)
@@ -87,11 +91,21 @@ dialect.each(function(database)
 
     it("deletes them unfired, and takes dead ones up again", function()
       start { ["O-1"] = '"within":"1h"', ["O-2"] = '"within":"0"' , ["O-3"] = '"within":"0"' }
-      assert.same({ changed = 1, dead_letters = 0 }, app:json("deadlines", "delete", "order", "O-1", "payment"))
+      assert.same({ changed = 1, dead_letters = 0, of_host = 0 },
+        app:json("deadlines", "delete", "order", "O-1", "payment"))
       assert.same({ "O-1 reminder", "O-2 reminder", "O-3 reminder" }, listed())
       app:ok("deadlines", "fire", "order", "O-2", "reminder")
       assert.equal(1, app:json("run", "--until-idle").fired)
       assert.same({ "O-1 reminder", "O-3 reminder" }, listed())
+    end)
+
+    it("that set themselves again at once let a run to idle end", function()
+      start { ["O-1"] = '"within":"1h"' }
+      app:ok("deadlines", "fire", "order", "O-1", "payment")
+      app:moontide("run", "--until-idle", { env = { SPEC_AGAIN = "1" } })
+      local fired = app:json("sagas", "show", "order", "O-1").data.fired
+      assert.is_true(fired >= 1 and fired < 50)
+      assert.same({ "O-1 payment", "O-1 reminder" }, listed())
     end)
 
     it("are told by status when they are dead or overdue", function()

@@ -11,6 +11,7 @@ local ORDER = [[
     seen.what = what
     ctx:emit("spec.Seen", seen, { key = saga.id })
   end
+  local MANY = 200 -- firings that a handler asks for, one at once after the other
   return moontide.saga "order" { id = moontide.by "order", starts = { "spec.Placed" }, %s
     initial = function(id) return { paid = 0, late = 0 } end,
     on = {
@@ -38,9 +39,16 @@ local ORDER = [[
         if payload.fails and ctx.attempt <= payload.fails then error "not yet" end
         if payload.gives_up then error(moontide.permanent "never") end
         if payload.again then saga:deadline("payment", "1m") end
+        if payload.at_once and saga.state.late < MANY then
+          saga:deadline(payload.name or "payment", payload.at_once, payload)
+        end
         if payload.closes then saga:complete() end
       end,
-      other = function(saga, deadline, ctx) note(saga, ctx, "other") end,
+      other = function(saga, deadline, ctx)
+        note(saga, ctx, "other")
+        saga.state.late = saga.state.late + 1
+        if deadline.payload and saga.state.late < MANY then saga:deadline("payment", 0, deadline.payload) end
+      end,
     } }]]
 
 dialect.each(function(database)
@@ -184,6 +192,26 @@ dialect.each(function(database)
       assert.same({ "A placed", "A late", "A late" }, seen())
     end)
 
+    it("that a deadline's handler sets is due a second later at the earliest, and said to be", function()
+      start(nil, { log = { level = "warn" } })
+      place("A", { carry = { at_once = 0 } })
+      place("B", { carry = { at_once = "2001-01-31T12:00:00Z" } })
+      place("C", { carry = { at_once = 0, name = "other" } })
+      rig:run()
+      later "16m"
+      local late = state("A").late
+      assert.is_true(late < 50)
+      assert.is_true(state("B").late < 50)
+      assert.is_true(state("C").late < 50)
+      assert.equal(3, #rows())
+      for id, name in pairs { A = "payment", B = "payment", C = "other" } do
+        assert.matches(("deadline '%s' of saga %%p*%s%%p* was set by the handler of 'payment' to be due at once")
+          :format(name, id), rig:log())
+      end
+      later "2s"
+      assert.is_true(state("A").late > late)
+    end)
+
     it("is told apart from an event of its name", function()
       start()
       place("A", { within = "1m", carry = { order = "A" } })
@@ -244,6 +272,12 @@ dialect.each(function(database)
       assert.same({ "A placed", "B placed", "B late" }, seen())
       assert.same({ "A payment PENDING 0" }, rows())
       assert.match("waits for a message of its saga", rig:query("SELECT * FROM SAGA_DEADLINES")[1].failure_reason)
+      later "6s" -- held once more, which is no failure either
+      assert.same({ "A payment PENDING 0" }, rows())
+      rig:query "UPDATE SAGA_DEADLINES SET status = 'FAILED'"
+      assert.equal(0, rig.app:json("status").deadlines[1].failed)
+      rig:query "UPDATE SAGA_DEADLINES SET attempts = 1"
+      assert.equal(1, rig.app:json("status").deadlines[1].failed)
     end)
 
     it("fires in the order of due times, whatever the transaction takes", function()

@@ -313,6 +313,9 @@ dialect.each(function(database)
             elseif what == "id" then saga.id = "other"
             elseif what == "name" then saga:deadline("paymnt", "1m")
             elseif what == "when" then saga:deadline("payment", "soon")
+            elseif what == "far" then saga:deadline("payment", "9999999999d")
+            elseif what == "farther" then saga:deadline("payment", "3651d")
+            elseif what == "negative" then saga:deadline("payment", "-5s")
             elseif what == "nothing" then saga:deadline("payment")
             elseif what == "late" then saga:complete(); saga:deadline("payment", "1m")
             elseif what == "kept" then kept:complete() end
@@ -324,6 +327,9 @@ dialect.each(function(database)
         { "id", 'a saga takes no "id"' },
         { "name", 'saga:deadline: no deadline is called "paymnt"; did you mean "payment"?' },
         { "when", 'saga:deadline: "soon" is neither a duration like "30m" nor a time' },
+        { "far", 'saga:deadline: "9999999999d" is more than ten years ahead' },
+        { "farther", 'saga:deadline: "3651d" is more than ten years ahead' },
+        { "negative", 'saga:deadline: "-5s" is negative; a deadline is 0 seconds to ten years ahead' },
         { "nothing", "saga:deadline takes when it is due second" },
         { "late", "the saga is complete, and its deadlines are gone" },
         { "kept", "a saga is only usable inside its handler" },

@@ -287,6 +287,37 @@ dialect.each(function(database)
       assert.same({ "payment 1 COMPENSATING" }, steps())
     end)
 
+    it("keeps its deadline when operators delete deadlines", function()
+      start()
+      tell "order.Placed"
+      local id = rig:query("SELECT id FROM SAGA_DEADLINES")[1].id
+      rig:query([[INSERT INTO SAGA_DEADLINES (id, saga_type, saga_id, name, instance_id, due_at, next_retry_at,
+        partition_no) SELECT 'ffffffff-0000-7000-8000-000000000001', saga_type, saga_id, 'moontide', instance_id,
+        due_at, next_retry_at, partition_no FROM SAGA_DEADLINES]])
+      assert.matches("'moontide:step' is a deadline of the host and is not deleted: .*`moontide sagas retry TYPE ID`",
+        rig.app:fails(64, "deadlines", "delete", "order", "O-1", "moontide:step"))
+      assert.matches("is a deadline of the host and is not deleted", rig.app:fails(1, "deadlines", "delete", id))
+      local told = rig.app:ok("deadlines", "delete", "order", "O-1")
+      assert.matches("1 deadline deleted\n", told)
+      assert.matches("1 deadline of the host left alone: .*`moontide sagas confirm TYPE ID STEP`", told)
+      assert.same({ changed = 0, dead_letters = 0, of_host = 1 }, rig.app:json("deadlines", "delete", "--all"))
+      assert.same({ "moontide:step" }, deadlines())
+    end)
+
+    it("gets its deadline back by an operator's order when somebody has deleted the row", function()
+      start()
+      tell "order.Placed"
+      rig:query "DELETE FROM SAGA_DEADLINES"
+      rig.app:ok("sagas", "retry", "order", "O-1")
+      run_until(function() return tonumber(rig:query("SELECT sends FROM SAGA_STEPS")[1].sends) == 2 end)
+      assert.same({ "moontide:step" }, deadlines())
+      rig:query "DELETE FROM SAGA_DEADLINES"
+      rig.app:ok("sagas", "confirm", "order", "O-1", "payment")
+      run_until(function() return #steps() == 2 end)
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SENT" }, steps())
+      assert.same({ "moontide:step" }, deadlines())
+    end)
+
     it("shows operators its steps, and does what they say about what it awaits", function()
       start()
       tell("order.Placed", "payment.Authorized", "stock.Unavailable")

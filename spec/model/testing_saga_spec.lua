@@ -33,9 +33,9 @@ dialect.each(function(database)
   describe("testing.saga", function()
     local app, saga
 
-    local function open(options, more)
+    local function open(options, more, text)
       app = application.new { database = database, config = "partitions = 12" }
-      app:write("handlers/order.lua", ORDER:format(more or ""))
+      app:write("handlers/order.lua", text or ORDER:format(more or ""))
       options = options or {}
       options.database = app.db.url
       saga = testing.saga(dofile(app.path .. "/handlers/order.lua")[2], options)
@@ -89,6 +89,37 @@ dialect.each(function(database)
       saga:advance "2m"
       assert.ended(saga)
       assert.emitted(saga, "order.Abandoned", { payload = { try = 1 }, count = 1 })
+    end)
+
+    describe("whose deadline sets itself again", function()
+      local function beat(again)
+        open(nil, nil, ([[
+          local moontide = require "moontide"
+          return { moontide.publisher "payments" { to = "kafka:payments" },
+            moontide.saga "order" { id = moontide.by "order_id", starts = { "order.Placed" },
+              on = { ["order.Placed"] = function(saga) saga:deadline("beat", "30d") end },
+              deadlines = { beat = function(saga)
+                saga.state.beats = (saga.state.beats or 0) + 1
+                saga:deadline("beat", %q)
+              end } } }]]):format(again))
+        saga:start(placed())
+      end
+
+      it("lets time pass from one to the next", function()
+        beat "30d"
+        saga:advance "365d"
+        assert.saga_state(saga, { beats = 12 })
+        assert.scheduled_in(saga, "beat", "30d")
+        saga:advance "29d"
+        assert.saga_state(saga, { beats = 13 })
+      end)
+
+      it("ends all the same when it does so at once", function()
+        beat "0"
+        local good, why = pcall(saga.advance, saga, "31d")
+        assert.is_false(good)
+        assert.matches("saga 'order' had 1000 deadlines in less than 31d", why)
+      end)
     end)
 
     it("answers late, behind the deadline", function()

@@ -230,8 +230,9 @@ function moontide.listener(name) end
 local Saga = {} -- luacheck: ignore 241
 
 --- Sets a deadline, or moves the one of this name.
+--- Set by a deadline's handler it is due a second later at the earliest.
 ---@param name string one that the declaration's `deadlines` have a handler for
----@param when number | string seconds or "30m" from now, or a time "2027-01-31T12:00:00Z"
+---@param when number | string seconds or "30m" from now, at most ten years, or a time "2027-01-31T12:00:00Z"
 ---@param payload? any what its handler gets
 function Saga:deadline(name, when, payload) end
 

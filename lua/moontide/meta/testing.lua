@@ -309,6 +309,7 @@ function Saga:duplicate() end
 ---@return moontide.testing.Saga
 function Saga:late(type, payload, options) end
 
+--- Time passes from one deadline or timeout of the saga to the next, and what became due happens.
 ---@param duration number | string seconds or "30m"
 ---@return moontide.testing.Saga
 function Saga:advance(duration) end

@@ -1,4 +1,4 @@
--- An operator deletes deadlines.
+-- An operator deletes deadlines; those of the host stay.
 -- ?1 id  ?2 saga type  ?3 saga id  ?4 name  ?5 status  ?6 due before (each NULL: any)
 DELETE FROM ${saga_deadlines_table}
  WHERE (?1::text IS NULL OR id = ?1::text::uuid)
@@ -7,3 +7,4 @@ DELETE FROM ${saga_deadlines_table}
    AND (?4::text IS NULL OR name = ?4::text)
    AND (?5::text IS NULL OR status = ?5::text)
    AND (?6::timestamptz IS NULL OR due_at < ?6::timestamptz)
+   AND substr(name, 1, 9) <> 'moontide:'

@@ -2,7 +2,7 @@
 -- should have fired by now, since when, and when the next one is due.
 -- ?1 due before: should have fired
 SELECT saga_type, count(*),
-       count(CASE WHEN status = 'FAILED' THEN 1 END),
+       count(CASE WHEN status = 'FAILED' AND attempts > 0 THEN 1 END),
        count(CASE WHEN status = 'DEAD_LETTER' THEN 1 END),
        count(CASE WHEN next_retry_at < ?1 THEN 1 END),
        min(CASE WHEN next_retry_at < ?1 THEN next_retry_at END),

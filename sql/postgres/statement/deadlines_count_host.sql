@@ -1,0 +1,11 @@
+-- How many deadlines of the host are meant.
+-- ?1 id  ?2 saga type  ?3 saga id  ?4 name  ?5 status  ?6 due before (each NULL: any)
+SELECT count(*)
+  FROM ${saga_deadlines_table}
+ WHERE (?1::text IS NULL OR id = ?1::text::uuid)
+   AND (?2::text IS NULL OR saga_type = ?2::text)
+   AND (?3::text IS NULL OR saga_id = ?3::text)
+   AND (?4::text IS NULL OR name = ?4::text)
+   AND (?5::text IS NULL OR status = ?5::text)
+   AND (?6::timestamptz IS NULL OR due_at < ?6::timestamptz)
+   AND substr(name, 1, 9) = 'moontide:'
