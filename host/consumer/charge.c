@@ -262,6 +262,30 @@ static const struct undelivered_recorded *row_of(const struct charge *charge)
     return found;
 }
 
+/* An attempt that was made with care was counted before the key function told
+ * the keys: that row stands for it, and one of a key beside it would have the
+ * message applied twice. A page meets no other row without keys in a partition
+ * that it reads. */
+static bool charge_counted(struct charge *charge,
+                           struct undelivered_entry *entry)
+{
+    const struct consumer_env *env = charge->env;
+    bool found = false;
+
+    if (charge->attempt->after == ATTEMPT_RETRY)
+        return false;
+    for (size_t i = 0; i < charge->nrows; i++) {
+        const struct undelivered_recorded *row = &charge->rows[i];
+
+        if (!row->unresolved || row->partition < 0 ||
+            row->partition >= env->partitions || !charge->held[row->partition])
+            continue;
+        entry->unresolved = found = true;
+        raise_row(charge, row, entry);
+    }
+    return found;
+}
+
 static void charge_key(struct charge *charge, struct undelivered_entry *entry)
 {
     const struct attempt *a = charge->attempt;
@@ -272,6 +296,8 @@ static void charge_key(struct charge *charge, struct undelivered_entry *entry)
         raise_row(charge, row, entry);
         return;
     }
+    if (charge_counted(charge, entry))
+        return;
     entry->key = a->has_key ? text_of(a->key) : TEXT_NONE;
     if (a->after != ATTEMPT_RETRY &&
         charge->stored.position[a->partition] < a->position)

@@ -383,6 +383,30 @@ static void a_key_told_by_a_retry_counts_for_its_row(void **state)
     assert_int_equal(count_of(w, "NOT unresolved"), 0);
 }
 
+/* A page that is made with care counts before it asks for the keys, in the row
+ * of one partition. A row of the key beside that would be applied, too. */
+static void a_key_told_with_care_counts_for_the_counted_row(void **state)
+{
+    struct world *w = *state;
+    char sql[256];
+
+    w->attempt.kind = ATTEMPT_KEY;
+    assert_true(charge(w));
+    snprintf(sql, sizeof(sql),
+             "DELETE FROM CONSUMER_UNDELIVERED_MESSAGES WHERE partition_no <>"
+             " %d",
+             w->attempt.partition == 3 ? 4 : 3);
+    run_sql(&w->f, sql);
+    run_sql(&w->f, "UPDATE CONSUMER_UNDELIVERED_MESSAGES"
+                   " SET failure_reason = '" FAILURE_UNTOLD "'");
+    w->attempt.kind = ATTEMPT_HANDLER;
+    assert_true(charge(w));
+    assert_int_equal(count_of(w, "1 = 1"), 1);
+    assert_int_equal(count_of(w, "unresolved AND failure_count = 1 AND"
+                                 " failure_reason LIKE 'crash: handlers/%'"),
+                     1);
+}
+
 /* Whoever asks it again would die of it again. */
 static void a_death_in_on_error_halts_the_consumer(void **state)
 {
@@ -445,6 +469,7 @@ int main(void)
         TEST(counts_nothing_for_no_message),
         TEST(a_key_function_is_counted_where_its_page_was_read),
         TEST(a_key_told_by_a_retry_counts_for_its_row),
+        TEST(a_key_told_with_care_counts_for_the_counted_row),
         TEST(a_death_in_on_error_halts_the_consumer),
         TEST(what_waits_for_an_operator_stays),
         TEST(a_hang_is_told_as_one),

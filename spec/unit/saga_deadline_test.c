@@ -21,9 +21,11 @@
 #define BASE       INT64_C(1709200800000001)
 #define SECOND     CLOCK_SECOND
 
-/* This machine's wall clock, as the program under test sees it. */
+/* This machine's wall clock, as the program under test sees it; the C library's
+ * own names of the parameters are reserved. */
 static time_t clock_step; /* seconds */
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int clock_gettime(clockid_t id, struct timespec *time)
 {
     int result = (int)syscall(SYS_clock_gettime, id, time);
