@@ -31,7 +31,7 @@ struct db {
     int depth; /* open savepoints */
     bool lost;
     struct diag lost_why; /* of `lost`; no message: nobody said */
-    bool doomed; /* `failure` is the answer to every call */
+    bool doomed;          /* `failure` is the answer to every call */
     bool broken; /* a savepoint could not be ended: only db_rollback helps */
     int64_t deadline; /* of statements; 0: none */
     int64_t asked_at; /* db_clock: monotonic, 0: never */
