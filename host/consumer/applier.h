@@ -45,6 +45,11 @@ enum apply_verdict {
 typedef void (*applier_key_fn)(void *arg, struct text key);
 
 struct applier_ops {
+    /** Whether what is declared fits what the database holds: asked in a
+     * transaction before the first batch, and before it works in partitions
+     * that others had. REFUSED: it does not, and nothing must be
+     * applied. NULL here: it always does. */
+    enum status (*fits)(void *self, struct db *db, struct diag *diag);
     /** Tells the keys of a message, at the attempt with this number. FAILED
      * with *failure when they cannot be told. */
     enum status (*keys)(void *self, const struct message *message, int attempt,

@@ -244,7 +244,8 @@ static enum status start_once(struct consumer *c, struct diag *diag)
 }
 
 /* Hosts that start together meet in the same rows, and one of them may have to
- * do it again. */
+ * do it again. What does not fit is this consumer's trouble and no other's, so
+ * it is found before the first batch, and not here. */
 enum status consumer_start(struct consumer *c, struct diag *diag)
 {
     int64_t end = clock_monotonic() + START_FOR_US;
@@ -253,9 +254,11 @@ enum status consumer_start(struct consumer *c, struct diag *diag)
     do {
         status = start_once(c, diag);
     } while (status == STATUS_CONFLICT && clock_monotonic() < end);
-    if (status == STATUS_OK)
-        c->takes_over = false;
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    c->takes_over = false;
+    c->unchecked |= c->applier.ops->fits != NULL;
+    return STATUS_OK;
 }
 
 static bool is_running(const struct consumer *c)
@@ -288,7 +291,9 @@ static void take_leases(struct consumer *c)
     for (int p = 0; c->leases.changed && p < c->leases.partitions; p++) {
         if (!leases_hold(&c->leases, p))
             c->careful_through[p] = CHECKPOINT_NONE;
-        else if (c->leases.taken_over[p]) {
+        else
+            c->unchecked |= c->applier.ops->fits != NULL;
+        if (leases_hold(&c->leases, p) && c->leases.taken_over[p]) {
             careful_begin(c, p);
             fire_careful(c);
         }
@@ -424,8 +429,17 @@ static enum status look(struct consumer *c, bool *worked, struct diag *diag)
     return STATUS_OK;
 }
 
-/* An operator let it run, or it was rebuilt: by what this process has loaded?
- */
+static enum status check_fits(const struct consumer *c, struct diag *diag)
+{
+    const struct applier *applier = &c->applier;
+
+    return applier->ops->fits == NULL
+               ? STATUS_OK
+               : applier->ops->fits(applier->self, c->env->db, diag);
+}
+
+/* An operator let it run, it was rebuilt, or another process has worked in its
+ * partitions: by what this process has loaded? */
 static enum status check_again(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
@@ -438,6 +452,8 @@ static enum status check_again(struct consumer *c, struct diag *diag)
     status = registry_read(env->db, env->catalog, &c->name, &row, diag);
     if (status == STATUS_OK)
         status = declared_overtaken(c, &row, diag);
+    if (status == STATUS_OK)
+        status = check_fits(c, diag);
     if (status == STATUS_OK) {
         c->row = row;
         status = declared_check(c, false, &outcome, diag);

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "consumer/deadline.h"
 #include "model/handler_unit.h"
+#include "model/saga_declared.h"
 #include "model/saga_flow.h"
 
 struct saga {
@@ -16,6 +17,14 @@ struct saga {
 static const struct declaration *declaration_of(const struct saga *s)
 {
     return s->batch.options.declaration;
+}
+
+static enum status saga_fits(void *self, struct db *db, struct diag *diag)
+{
+    const struct saga *s = self;
+
+    return saga_declared_check(db, s->batch.options.catalog, declaration_of(s),
+                               diag);
 }
 
 static enum status saga_begin(void *self, struct db *db,
@@ -227,6 +236,7 @@ static void saga_end(void *self)
 
 /* Without reset, sweep and remove: a saga is never rebuilt. */
 static const struct applier_ops saga_ops = {
+    .fits = saga_fits,
     .keys = saga_keys,
     .begin = saga_begin,
     .apply = saga_apply,

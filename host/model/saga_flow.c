@@ -360,7 +360,8 @@ static enum status carry_out(struct flow *f, struct failure *failure,
 
 /* --- events --------------------------------------------------------------- */
 
-/* A member of an object that is text, from the arena; or NULL data. */
+/* A member of an object that is text, from the arena; empty when it is anything
+ * else, and NULL data when it is null or not there. */
 static struct text member(struct arena *arena, struct text json,
                           const char *name)
 {
@@ -376,8 +377,11 @@ static struct text member(struct arena *arena, struct text json,
         return TEXT_NONE;
     members = json_members_of(root);
     while (json_members_next(&members, &scratch, &key, &value)) {
-        if (value.kind != JSON_STRING || !text_equal(key, text_of(name)))
+        if (value.kind == JSON_NULL || !text_equal(key, text_of(name)))
             continue;
+        found = TEXT_LITERAL("");
+        if (value.kind != JSON_STRING)
+            break;
         buffer_clear(&scratch);
         json_decode_string(value, &scratch);
         found = arena_copy(arena, buffer_text(&scratch));
@@ -391,11 +395,14 @@ static void take_reply(struct flow *f, struct text type)
 {
     struct text metadata = f->call->message->metadata;
     struct arena *arena = &f->batch->arena;
+    struct text told = member(arena, metadata, "command_id");
     struct saga_steps_reply reply = {.type = type};
     struct uuid command, cause;
 
-    if (uuid_parse(member(arena, metadata, "command_id"), &command))
+    if (uuid_parse(told, &command))
         reply.command_id = &command;
+    else if (told.data != NULL)
+        return; /* it is of no command of ours */
     if (uuid_parse(member(arena, metadata, "causation_id"), &cause))
         reply.cause = &cause;
     saga_steps_reply(f->steps, &reply, &f->turn);

@@ -1,5 +1,7 @@
 #include "model/saga_step_store.h"
 
+#include "model/saga_declared.h"
+
 #include <string.h>
 
 /* What changes, behind what does not. */
@@ -113,16 +115,14 @@ static enum status check_row(const struct load *load,
                         "', which this program does not know",
                         TEXT_ARGS(row->name), TEXT_ARGS(load->saga_type),
                         TEXT_ARGS(owner->saga_id), TEXT_ARGS(state));
-    if (row->step == SAGA_STEP_GONE && row->deadline_at != 0 &&
-        owner->steps->nrules > 0)
-        return diag_set(diag, STATUS_PERMANENT,
-                        "step '" TEXT_FORMAT "' of saga " TEXT_FORMAT
-                        " \"" TEXT_FORMAT
-                        "\" awaits an answer, and the saga declares no such "
-                        "step any more; declare it until the sagas under way "
-                        "have ended",
-                        TEXT_ARGS(row->name), TEXT_ARGS(load->saga_type),
-                        TEXT_ARGS(owner->saga_id));
+    if (owner->steps->nrules > 0 && saga_declared_lacks(owner->steps, row)) {
+        struct buffer lacks = BUFFER_EMPTY;
+
+        saga_declared_describe(owner->saga_id, row->name, state, &lacks);
+        diag_set(diag, STATUS_REFUSED, "%s", lacks.data);
+        buffer_free(&lacks);
+        return STATUS_REFUSED;
+    }
     return STATUS_OK;
 }
 

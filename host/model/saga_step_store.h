@@ -29,8 +29,8 @@ void saga_step_store_init(struct saga_step_store *store, const char *saga_type,
                           const struct catalog *catalog);
 
 /** Fills the rows of `count` distinct instances, whose steps are empty but for
- * rules, instance and arena. A constant number of round trips. PERMANENT: a row
- * that awaits its answer is of a step that is not declared. */
+ * rules, instance and arena. A constant number of round trips. REFUSED: a row
+ * awaits what is not declared. */
 enum status saga_step_store_load(const struct saga_step_store *store,
                                  struct db *db,
                                  const struct saga_step_owner *owners,

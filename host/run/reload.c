@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "consumer/declared.h"
+#include "model/saga_declared.h"
 #include "run/host_parts.h"
 
 void reload_report_free(struct reload_report *report)
@@ -69,6 +70,28 @@ static enum status refuse_halting(const struct halting *halting,
     return STATUS_REFUSED;
 }
 
+/* Sagas that would stand still. */
+static enum status check_sagas(struct application *app,
+                               const struct script *script, struct diag *diag)
+{
+    size_t count;
+    const struct declaration *list = script_declarations(script, &count);
+    struct buffer missing = BUFFER_EMPTY;
+    enum status status = db_begin_read(app->db, diag);
+
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = saga_declared_look(app->db, app->catalog, &list[i], &missing,
+                                    diag);
+        if (status == STATUS_OK && missing.len > 0)
+            status = diag_set(
+                diag, STATUS_REFUSED, "%s:%d: saga '%s' would stand still: %s",
+                list[i].file, list[i].line, list[i].name, missing.data);
+    }
+    db_rollback(app->db);
+    buffer_free(&missing);
+    return status;
+}
+
 /* Whether a host could switch to the script, as far as the database knows. */
 static enum status reload_check(struct application *app,
                                 const struct script *script, struct diag *diag)
@@ -78,7 +101,7 @@ static enum status reload_check(struct application *app,
 
     if (status == STATUS_OK && halting.count > 0)
         return refuse_halting(&halting, diag);
-    return status;
+    return status == STATUS_OK ? check_sagas(app, script, diag) : status;
 }
 
 /* --- the switch

@@ -1,5 +1,6 @@
 #include "run/status_saga.h"
 
+#include "model/saga_declared.h"
 #include "model/saga_steps.h"
 #include "run/status_word.h"
 
@@ -30,12 +31,47 @@ static enum status take_row(void *arg, struct db_rows *row, struct diag *diag)
     return STATUS_OK;
 }
 
+/* It is told of by what is declared here; a host that runs may have loaded
+ * something else. */
+static enum status find_undeclared(struct application *app,
+                                   const struct status_request *request,
+                                   struct status_report *report,
+                                   struct diag *diag)
+{
+    struct buffer missing = BUFFER_EMPTY, sentence = BUFFER_EMPTY;
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < request->ndeclarations; i++) {
+        const struct declaration *d = &request->declarations[i];
+
+        if (request->consumer != NULL &&
+            strcmp(request->consumer, d->name) != 0)
+            continue;
+        buffer_clear(&missing);
+        status = saga_declared_look(app->db, app->catalog, d, &missing, diag);
+        if (status != STATUS_OK || missing.len == 0)
+            continue;
+        buffer_printf(&sentence,
+                      "saga '%s' stands still in a host that has loaded "
+                      "%s:%d: %s",
+                      d->name, d->file, d->line, missing.data);
+        status_word_keep(&report->arena, &report->problems, &report->nproblems,
+                         &sentence);
+    }
+    buffer_free(&missing);
+    buffer_free(&sentence);
+    return status;
+}
+
 enum status status_saga_read(struct application *app,
                              const struct status_request *request,
                              struct status_report *report, struct diag *diag)
 {
     struct reading reading = {request, report};
+    enum status status = find_undeclared(app, request, report, diag);
 
+    if (status != STATUS_OK)
+        return status;
     return db_rows_each(app->db,
                         catalog_sql(app->catalog, SQL_STATUS_SAGA_STEPS), NULL,
                         0, take_row, &reading, diag);

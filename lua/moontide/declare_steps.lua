@@ -214,14 +214,18 @@ function steps.build(d, spec)
   elseif type(spec.steps) ~= "table" or #spec.steps == 0 then
     fail(d, "steps is %s; it must be a list of steps", type(spec.steps) == "table" and "empty" or describe(spec.steps))
   end
-  local list = {}
+  local list, count = {}, 0
   for key in pairs(spec.steps) do
     if type(key) ~= "number" then
       fail(d, "steps must be a plain list; it has the key %s", tostring(key))
     end
+    count = count + 1
   end
   for index, step in ipairs(spec.steps) do
     list[index] = take_step(d, step, index)
+  end
+  if count ~= #list then
+    fail(d, "steps must be a plain list; there is nothing at %d", #list + 1)
   end
   check_pivot(d, list)
   note_publishers(d, list)

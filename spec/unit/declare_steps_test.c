@@ -43,6 +43,8 @@ static void every_wrong_step_is_named(void **state)
         {"steps = run", "steps is a function; it must be a list of steps"},
         {"steps = { " A ", x = 1 }",
          "steps must be a plain list; it has the key x"},
+        {"steps = { " A ", [3] = " PIVOT " }",
+         "steps must be a plain list; there is nothing at 2"},
         {"steps = { 1 }", "steps[1] is a number; it must be a table"},
         {"steps = { { nam = 'a' } }",
          "steps[1]: unknown key nam; did you mean \"name\"?"},
