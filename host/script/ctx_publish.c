@@ -48,6 +48,14 @@ static void trace(const struct handler_call *call, struct outgoing *outgoing,
     outgoing_trace(outgoing, call->message, of_saga ? &saga : NULL, arena);
 }
 
+/* A deadline has no event whose aggregate could order it: the saga does. */
+static struct text ordering_key(const struct handler_code *code)
+{
+    if (code->saga != NULL && handler_saga_of_deadline(code->saga))
+        return code->call->key;
+    return code->call->message->aggregate_id;
+}
+
 int ctx_publish(lua_State *L)
 {
     static const char *const names[] = {"id", "ordering_key", "tenant_id",
@@ -77,7 +85,7 @@ int ctx_publish(lua_State *L)
         message.execution_id = &execution;
     message.ordering_key = ctx_option_text(L, 5, "ordering_key");
     if (message.ordering_key.data == NULL)
-        message.ordering_key = code->call->message->aggregate_id;
+        message.ordering_key = ordering_key(code);
     message.payload = ctx_option_json(code, L, 4, "publish", "payload");
     trace(code->call, &message, &arena); /* nothing raises until it is freed */
     status = effects_publish(effects, &message, &diag);

@@ -75,11 +75,20 @@ static int saga_index(lua_State *L)
 static int saga_newindex(lua_State *L)
 {
     struct text key = TEXT_LITERAL("");
+    const char *const *name = NAMES;
 
     if (lua_type(L, 2) == LUA_TSTRING)
         key.data = lua_tolstring(L, 2, &key.len);
-    if (!text_equal(key, TEXT_LITERAL("state")))
+    if (!text_equal(key, TEXT_LITERAL("state"))) {
+        while (*name != NULL && !text_equal(key, text_of(*name)))
+            name++;
+        if (*name != NULL)
+            return luaL_error(L,
+                              "saga.%s is read only; what the saga remembers "
+                              "is kept in saga.state",
+                              *name);
         return unknown_name(L, "a saga takes no");
+    }
     lua_rawset(L, 1);
     return 0;
 }

@@ -34,6 +34,8 @@ local function take_types(d, where, key, value)
     return {}
   elseif type(value) == "string" then
     value = { value }
+  elseif type(value) == "table" and next(value) == nil then
+    fail(d, "%s: %s is empty; it names at least one type", where, key)
   end
   return take.list(d, ("%s: %s"):format(where, key), value)
 end

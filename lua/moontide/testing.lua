@@ -79,6 +79,22 @@ local function configuration(folder)
   return chunk()
 end
 
+--- Raises at the line of the spec: the first that is none of the kit's.
+local function raise(message)
+  for level = 2, 30 do
+    local file, line = core.where(level)
+    if file and not file:find "^moontide/" then error(("%s:%d: %s"):format(file, line, message), 0) end
+  end
+  error(message, 0)
+end
+
+--- What fn gives; what it raises is raised at the line of the spec.
+local function at_spec(fn, ...)
+  local good, result = pcall(fn, ...)
+  if not good then raise((tostring(result):gsub("^moontide/[%w_/]+%.lua:%d+: ", ""))) end
+  return result
+end
+
 --- host(options): a host of the application in `options.app` (the working
 -- folder unless said otherwise). All other options are configuration keys; they
 -- win over moontide.conf.lua, whose database is never used.
@@ -92,7 +108,7 @@ function testing.host(options)
   settings.database = settings.database or testing.database()
   settings.log = merge({ level = "error" }, settings.log or {})
   return setmetatable({
-    core = core.host(settings, app),
+    core = at_spec(core.host, settings, app),
     database = settings.database,
     prefix = settings.schema and settings.schema.prefix or "",
   }, Host)
@@ -104,7 +120,7 @@ local function check_words(options, known, what)
     local found = false
     for _, word in ipairs(known) do found = found or key == word end
     if not found then
-      error(("%s: unknown word %s; known are %s"):format(what, tostring(key), table.concat(known, ", ")), 4)
+      raise(("%s: unknown word %s; known are %s"):format(what, tostring(key), table.concat(known, ", ")))
     end
   end
   return options
@@ -112,7 +128,7 @@ end
 
 local function encode(value, what)
   local good, text = pcall(moontide.json.encode, value)
-  if not good then error(("%s: %s"):format(what, tostring(text)), 3) end
+  if not good then raise(("%s: %s"):format(what, tostring(text))) end
   return text
 end
 
@@ -144,6 +160,7 @@ function Host:append(aggregate, id, events, options)
   for i, event in ipairs(events) do
     list[i] = flatten(event, aggregate, id)
   end
+  check_words(options or {}, { "expected" }, "append")
   if options and options.expected ~= nil and list[1] then
     list[1].expected = options.expected
   end
@@ -222,6 +239,7 @@ end
 -- that it is expected, and as long as that failure stands. Gives the number of
 -- messages applied.
 function Host:run(options)
+  check_words(options or {}, { "failures" }, "run")
   local applied, failed = self.core:run()
   if failed > 0 and not (options and options.failures) then
     for _, row in ipairs(self:undelivered()) do
@@ -256,7 +274,7 @@ end
 
 --- advance(duration): moves the host's clock on, by seconds or "30m".
 function Host:advance(duration)
-  self.core:advance(type(duration) == "number" and ("%.6fs"):format(duration) or duration)
+  at_spec(self.core.advance, self.core, type(duration) == "number" and ("%.6fs"):format(duration) or duration)
 end
 
 --- next_retry([consumer]): when the next message is tried again, as RFC 3339
@@ -525,8 +543,8 @@ testing.given = require "moontide.given" {
 -- where the start event has none; host, one that is open; all others are
 -- configuration keys.
 testing.saga = require "moontide.testing_saga" {
-  decode = moontide.json.decode, event_of = event_of, flatten = flatten, folders = folders, host = testing.host,
-  keys_of = keys_of,
+  check_words = check_words, decode = moontide.json.decode, event_of = event_of, flatten = flatten, folders = folders,
+  host = testing.host, keys_of = keys_of,
 }
 
 --- walk_failures(saga, { start = event }): takes an orchestrated saga through

@@ -115,17 +115,6 @@ end
 
 local REPLY_WORDS = { "to", "metadata", "aggregate_type", "aggregate_id", "key", "id", "revision", "occurred_at" }
 
-local function check_words(options)
-  for word in pairs(options) do
-    local found = false
-    for _, known in ipairs(REPLY_WORDS) do found = found or word == known end
-    if not found then
-      error(("reply: unknown word %s; known are %s"):format(tostring(word), table.concat(REPLY_WORDS, ", ")), 4)
-    end
-  end
-  return options
-end
-
 -- The newest message that the saga has sent, of the type if one is wanted.
 local function newest(self, message_type)
   local list = self:published()
@@ -139,7 +128,7 @@ end
 
 local function reply_of(self, event_type, payload, options)
   if self.id == nil then error("the saga has not started", 4) end
-  options = check_words(options or {})
+  options = self.kit.check_words(options or {}, REPLY_WORDS, "reply")
   local event = { type = event_type, payload = payload == nil and {} or payload }
   for word, value in pairs(options) do
     if word ~= "to" then event[word] = value end

@@ -155,6 +155,8 @@ return moontide.projection "warn" { on = { ["t"] = function() seen = seen + 1 en
 moontide.projection "lost" { on = { t = function() end } }
 return moontide.projection "found" { on = { t = function() end } }]], "handlers/bad.lua:2", "lost" },
       ["an empty list"] = { "return {}", "handlers/bad.lua" },
+      ["a name without a table"] = { [[return require("moontide").saga "s"]], "handlers/bad.lua:1: ",
+        'moontide.saga "s" has no table after its name' },
       ["no handlers"] = { [[return require("moontide").projection "idle" { on = {} }]], "handlers/bad.lua:1", "idle" },
       ["a name that is taken"] = { [[return require("moontide").projection "orders" { on = { t = function() end } }]],
         "orders" },

@@ -41,6 +41,28 @@ dialect.each(function(database)
       app:ok("test", { env = { DATABASE_URL = app.db.url } })
     end
 
+    it("says what was wrong of a call at the line of the spec", function()
+      passes [[it("is told", function()
+        local host = testing.host { database = testing.database() }
+        local here = "spec/kit_spec.lua:%d+: "
+        for text, call in pairs {
+          ["configuration: unknown key 'retry.attemps'"] = function() testing.host { retry = { attemps = 3 } } end,
+          ["emit: unknown word kye"] = function() host:emit("a", {}, { kye = 1 }) end,
+          ["resume: unknown word kye"] = function() host:resume("members", { kye = 1 }) end,
+          ["dead letters: unknown word kye"] = function() host:retry { kye = 1 } end,
+          ["append: unknown word expectd"] = function() host:append("a", "b", { joined }, { expectd = 1 }) end,
+          ["run: unknown word failurs"] = function() host:run { failurs = true } end,
+          ["payload of a: "] = function() host:emit("a", { print }) end,
+          ["'3 parsecs' is not a valid duration"] = function() host:advance "3 parsecs" end,
+        } do
+          local good, why = pcall(call)
+          assert.is_false(good)
+          assert.matches("^" .. here .. text, why)
+        end
+        host:close()
+      end)]]
+    end)
+
     describe("project", function()
       it("gives events without id and time the same ones in every fold", function()
         passes [[it("is pure", function()

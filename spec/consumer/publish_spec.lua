@@ -100,6 +100,25 @@ dialect.each(function(database)
       assert.is_nil(rig.host:published()[1].ordering_key)
     end)
 
+    it("orders by its saga what the handler of a deadline publishes, unless that says a key", function()
+      start("return { " .. PUBLISHER .. [[, moontide.saga "order" { id = moontide.by "order", starts = { "spec.Put" },
+        on = { ["spec.Put"] = function(saga, event, ctx)
+          ctx:publish("mail", "mail.Placed")
+          saga:deadline("late", "1m")
+        end },
+        deadlines = { late = function(saga, deadline, ctx)
+          ctx:publish("mail", "mail.Late")
+          ctx:publish("mail", "mail.Own", {}, { ordering_key = "K" })
+        end } } }]])
+      rig:append("A", "spec.Put", { order = "O-1" })
+      rig:run()
+      rig.host:advance "2m"
+      rig:run()
+      local list = {}
+      for i, m in ipairs(rig.host:published()) do list[i] = m.type .. " " .. m.ordering_key end
+      assert.same({ "mail.Placed A", "mail.Late O-1", "mail.Own K" }, list)
+    end)
+
     it("stages the same id with the same content once", function()
       start(MAILER:format "")
       local payload = { text = { a = 1 }, options = { id = ID } }

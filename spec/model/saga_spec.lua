@@ -324,7 +324,7 @@ dialect.each(function(database)
       local cases = {
         { "read", 'a saga has no "stat"; did you mean "state"?' },
         { "write", 'a saga takes no "total"; what it remembers is kept in saga.state' },
-        { "id", 'a saga takes no "id"' },
+        { "id", "saga.id is read only; what the saga remembers is kept in saga.state" },
         { "name", 'saga:deadline: no deadline is called "paymnt"; did you mean "payment"?' },
         { "when", 'saga:deadline: "soon" is neither a duration like "30m" nor a time' },
         { "far", 'saga:deadline: "9999999999d" is more than ten years ahead' },

@@ -66,6 +66,10 @@ static void every_wrong_member_is_named(void **state)
         {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, start = "
          "'begin'",
          "start is \"begin\"; it is \"now\" or \"beginning\""},
+        {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, zzz = 1",
+         "unknown key zzz; known are source, aggregates, on, "
+         "on_missing_history, retry, on_error, distribution, id, starts, "
+         "unknown, initial, deadlines, start, steps, on_end"},
         {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, initial = {}",
          "initial is a table; it must be a function"},
     };

@@ -60,6 +60,8 @@ static void every_wrong_step_is_named(void **state)
         {"steps = { { name = 'a', to = 'p', command = 'C', succeeds = 'Y', "
          "timeout = 0 } }",
          "step \"a\": timeout is 0; it must be at least a millisecond"},
+        {"steps = { { name = 'a', to = 'p', command = 'C', succeeds = {} } }",
+         "step \"a\": succeeds is empty; it names at least one type"},
         {"steps = { { name = 'a', to = 'p', command = 'C', timeout = 1 } }",
          "step \"a\" has a timeout and no succeeds: it awaits nothing, it is "
          "done when it is sent"},

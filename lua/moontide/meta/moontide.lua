@@ -121,7 +121,7 @@ function Ctx:dispatch(aggregate, id, command, args, options) end
 --- one message, with other content an error.
 ---@class moontide.PublishOptions
 ---@field id? string UUID
----@field ordering_key? string messages of one key go out in order; the aggregate id of the event when left out
+---@field ordering_key? string one key's go out in order; else the event's aggregate id, or a deadline's saga id
 ---@field tenant_id? string UUID
 ---@field execution_id? string UUID
 
