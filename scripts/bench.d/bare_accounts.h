@@ -18,6 +18,10 @@ struct account {
     char iban[64];
     int iban_size;
     char message_id[37]; /* as read; PostgreSQL: 16 bytes */
+    /* bare_sagas.h; message_id is the id of the saga's row then */
+    int64_t version; /* as read */
+    int closed;      /* complete after this page */
+    int changed;     /* has to be written */
 };
 
 struct page {
@@ -58,8 +62,15 @@ static inline struct account *page_account(struct slice key, int *fresh)
     account->stored = account->alive = 0;
     account->balance = 0;
     account->iban_size = 0;
+    account->version = 0;
+    account->closed = account->changed = 0;
     *fresh = 1;
     return account;
+}
+
+static inline struct slice account_key(const struct account *account)
+{
+    return (struct slice){account->key, account->key_size};
 }
 
 /* A stored state, as JSON. */

@@ -9,49 +9,23 @@
 
 #define SAGA_TYPE "account-saga"
 
-/* What is beside an account; message_id is the id of its row. */
-struct saga {
-    int64_t version; /* as read */
-    int closed;      /* complete after this page */
-    int changed;     /* has to be written */
-};
-
-static struct saga page_sagas[SLOTS];
-
-static inline struct saga *saga_of(const struct account *account)
-{
-    return &page_sagas[account - page.slots];
-}
-
-/* The account of this page; *fresh when it is met for the first time. */
-static inline struct account *page_saga(struct slice key, int *fresh)
-{
-    struct account *account = page_account(key, fresh);
-
-    if (*fresh)
-        *saga_of(account) = (struct saga){.version = 0};
-    return account;
-}
-
 /* A stored row; its id is the caller's to take. */
 static inline void saga_take(struct account *account, int64_t version,
                              int closed, const char *state)
 {
     account_take(account, state);
-    saga_of(account)->version = version;
-    saga_of(account)->closed = closed;
+    account->version = version;
+    account->closed = closed;
 }
 
 static inline void saga_apply(struct account *account, const char *type,
                               const char *payload)
 {
-    struct saga *saga = saga_of(account);
-
-    if (saga->closed || (!account->alive && type[8] != 'O'))
+    if (account->closed || (!account->alive && type[8] != 'O'))
         return;
-    saga->changed = 1;
+    account->changed = 1;
     if (type[8] == 'C')
-        saga->closed = 1;
+        account->closed = 1;
     else
         apply(account, type, payload);
 }

@@ -126,4 +126,70 @@ static inline void bare_mark(sqlite3 *db)
     sqlite3_finalize(statement);
 }
 
+/* --- pages --------------------------------------------------------------- */
+
+/* What each page of a consumer of the event store needs. */
+struct bare_loop {
+    sqlite3 *db;
+    char consumer[37];
+    sqlite3_stmt *begin, *commit, *checkpoint, *move;
+    sqlite3_stmt *events; /* its first column is the position */
+};
+
+/* `columns`: what `events` reads beside the position. */
+static inline void bare_loop_open(struct bare_loop *loop, const char *path,
+                                  const char *consumer, const char *columns)
+{
+    char sql[256];
+
+    loop->db = bare_open(path);
+    bare_consumer(loop->db, consumer, loop->consumer);
+    bare_mark(loop->db);
+    loop->begin = bare_prepare(loop->db, "BEGIN IMMEDIATE");
+    loop->commit = bare_prepare(loop->db, "COMMIT");
+    loop->checkpoint = bare_prepare(loop->db, BARE_CHECKPOINT_READ);
+    loop->move = bare_prepare(loop->db, BARE_CHECKPOINT_MOVE);
+    snprintf(sql, sizeof(sql),
+             "SELECT global_position, %s FROM EVENT_STORE"
+             " WHERE global_position > ?1 ORDER BY global_position LIMIT %d",
+             columns, BARE_BATCH);
+    loop->events = bare_prepare(loop->db, sql);
+    sqlite3_bind_text(loop->checkpoint, 1, loop->consumer, 36, SQLITE_STATIC);
+    sqlite3_bind_text(loop->move, 1, loop->consumer, 36, SQLITE_STATIC);
+}
+
+/* Begins a transaction at the checkpoint; `events` then gives its page. */
+static inline int64_t bare_loop_begin(struct bare_loop *loop)
+{
+    int64_t position;
+
+    bare_run(loop->begin);
+    position = bare_checkpoint(loop->checkpoint);
+    sqlite3_bind_int64(loop->events, 1, position);
+    return position;
+}
+
+/* `got`: the events of the page, of which the last stands at `position`. */
+static inline void bare_loop_commit(struct bare_loop *loop, int got,
+                                    int64_t position)
+{
+    if (got > 0) {
+        sqlite3_bind_int64(loop->move, 2, position);
+        bare_run(loop->move);
+    }
+    bare_run(loop->commit);
+}
+
+/* The caller has finalized its own statements. */
+static inline void bare_loop_close(struct bare_loop *loop)
+{
+    sqlite3_finalize(loop->begin);
+    sqlite3_finalize(loop->commit);
+    sqlite3_finalize(loop->checkpoint);
+    sqlite3_finalize(loop->move);
+    sqlite3_finalize(loop->events);
+    if (sqlite3_close(loop->db) != SQLITE_OK)
+        bare_die(loop->consumer, sqlite3_errmsg(loop->db));
+}
+
 #endif

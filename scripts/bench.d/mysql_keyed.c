@@ -3,8 +3,7 @@
  * together once per page, folded, and written back under their message_id, with
  * the checkpoints in the same transaction.
  */
-#include "bare_accounts.h"
-#include "bare_mysql.h"
+#include "bare_accounts_mysql.h"
 
 #define CONSUMER "account-summary"
 
@@ -32,36 +31,10 @@ static void prepare(MYSQL *db)
                  " AND message_id = ?");
 }
 
-static struct slice key_of(const struct account *account)
+static void take(struct account *account, MYSQL_ROW row)
 {
-    return (struct slice){account->key, account->key_size};
-}
-
-static void read_accounts(MYSQL *db)
-{
-    static struct bare_text sql;
-    MYSQL_RES *result;
-    MYSQL_ROW row;
-    int fresh;
-
-    sql.size = 0;
-    bare_puts(&sql, "SELECT read_model_id, message_id, state FROM"
-                    " account_summary WHERE read_model_id IN (");
-    for (int i = 0; i < page.count; i++) {
-        bare_puts(&sql, i > 0 ? "," : "");
-        bare_quote(&sql, key_of(page.order[i]));
-    }
-    bare_puts(&sql, ")");
-    result = bare_rows(db, &sql);
-    while ((row = mysql_fetch_row(result)) != NULL) {
-        const unsigned long *sizes = mysql_fetch_lengths(result);
-        struct account *account = page_account(bare_cell(row, sizes, 0),
-                                               &fresh);
-
-        account_take(account, row[2]);
-        memcpy(account->message_id, row[1], 37);
-    }
-    mysql_free_result(result);
+    account_take(account, row[2]);
+    memcpy(account->message_id, row[1], 37);
 }
 
 static void put_key(struct bare_text *sql, struct slice key, const char *end)
@@ -83,7 +56,7 @@ static void write_account(struct account *account, int at)
         bare_bulk_text(bulk, 0, account->key, (size_t)account->key_size);
         bare_bulk_text(bulk, 1, account->message_id, 36);
         bulk->rows++;
-        put_key(&writes.drop_epochs, key_of(account), ")");
+        put_key(&writes.drop_epochs, account_key(account), ")");
         return;
     }
     bare_uuid(writes.ids[at]);
@@ -101,7 +74,7 @@ static void write_account(struct account *account, int at)
         bare_bulk_text(bulk, 2, writes.states[at], (size_t)size);
         bare_bulk_text(bulk, 3, account->iban, (size_t)account->iban_size);
         bare_bulk_int(bulk, 4, account->balance);
-        put_key(&writes.epochs, key_of(account), ",0)");
+        put_key(&writes.epochs, account_key(account), ",0)");
     }
     bulk->rows++;
 }
@@ -130,41 +103,21 @@ static void write_accounts(MYSQL *db)
 
 int main(int argc, char **argv)
 {
+    const struct accounts_work work = {
+        .consumer = CONSUMER,
+        .read = "SELECT read_model_id, message_id, state FROM account_summary"
+                " WHERE read_model_id IN (",
+        .take = take,
+        .apply = apply,
+        .write = write_accounts};
     MYSQL *db;
-    int got;
 
     if (argc != 2)
         bare_die("usage", "mysql_keyed URL");
     db = bare_open(argv[1]);
     bare_mark(db);
     prepare(db);
-    do {
-        MYSQL_RES *events = bare_page(db, CONSUMER);
-        MYSQL_ROW row;
-        int64_t position = 0;
-        int fresh;
-
-        got = (int)mysql_num_rows(events);
-        while ((row = mysql_fetch_row(events)) != NULL)
-            (void)page_account(bare_cell(row, mysql_fetch_lengths(events), 1),
-                               &fresh);
-        if (got > 0)
-            read_accounts(db);
-        mysql_data_seek(events, 0);
-        while ((row = mysql_fetch_row(events)) != NULL) {
-            position = strtoll(row[0], NULL, 10);
-            apply(page_account(bare_cell(row, mysql_fetch_lengths(events), 1),
-                               &fresh),
-                  row[2], row[4]);
-        }
-        mysql_free_result(events);
-        write_accounts(db);
-        page_clear();
-        if (got > 0)
-            bare_commit(db, CONSUMER, position);
-        else
-            bare_do(db, "ROLLBACK");
-    } while (got > 0);
+    accounts_run(db, &work);
     mysql_close(db);
     return 0;
 }

@@ -3,7 +3,7 @@
  * together once per page, folded, and written back under their version, with
  * the checkpoints in the same transaction.
  */
-#include "bare_mysql.h"
+#include "bare_accounts_mysql.h"
 #include "bare_sagas.h"
 
 struct writes {
@@ -29,45 +29,22 @@ static void prepare(MYSQL *db)
                  "', ?, ?, ?, NULLIF(?, ''))");
 }
 
-static void read_sagas(MYSQL *db)
+static void take(struct account *account, MYSQL_ROW row)
 {
-    static struct bare_text sql;
-    MYSQL_RES *result;
-    MYSQL_ROW row;
-    int fresh;
-
-    sql.size = 0;
-    bare_puts(&sql, "SELECT saga_id, id, version, completed_at, state_json FROM"
-                    " SAGA_INSTANCES WHERE saga_type = '" SAGA_TYPE
-                    "' AND saga_id IN (");
-    for (int i = 0; i < page.count; i++) {
-        bare_puts(&sql, i > 0 ? "," : "");
-        bare_quote(&sql,
-                   (struct slice){page.order[i]->key, page.order[i]->key_size});
-    }
-    bare_puts(&sql, ")");
-    result = bare_rows(db, &sql);
-    while ((row = mysql_fetch_row(result)) != NULL) {
-        struct account *account = page_saga(
-            bare_cell(row, mysql_fetch_lengths(result), 0), &fresh);
-
-        saga_take(account, strtoll(row[2], NULL, 10), row[3] != NULL, row[4]);
-        memcpy(account->message_id, row[1], 37);
-    }
-    mysql_free_result(result);
+    saga_take(account, strtoll(row[2], NULL, 10), row[3] != NULL, row[4]);
+    memcpy(account->message_id, row[1], 37);
 }
 
 static void write_saga(struct account *account, int at)
 {
-    const struct saga *saga = saga_of(account);
     struct bare_bulk *bulk;
     int column = 0, size;
 
-    if (!saga->changed)
+    if (!account->changed)
         return;
     size = account_state(account, writes.states[at]);
     snprintf(writes.times[at], sizeof(writes.times[at]), "%s",
-             saga->closed ? bare_time(' ', "") : "");
+             account->closed ? bare_time(' ', "") : "");
     if (!account->stored) {
         bulk = &writes.insert;
         bare_uuid(account->message_id);
@@ -79,58 +56,44 @@ static void write_saga(struct account *account, int at)
         bulk->rows++;
         return;
     }
-    bulk = saga->closed ? &writes.close : &writes.update;
+    bulk = account->closed ? &writes.close : &writes.update;
     bare_bulk_text(bulk, column++, writes.states[at], (size_t)size);
-    bare_bulk_int(bulk, column++, saga->version + 1);
-    if (saga->closed)
+    bare_bulk_int(bulk, column++, account->version + 1);
+    if (account->closed)
         bare_bulk_text(bulk, column++, writes.times[at],
                        strlen(writes.times[at]));
     bare_bulk_text(bulk, column++, account->message_id, 36);
-    bare_bulk_int(bulk, column, saga->version);
+    bare_bulk_int(bulk, column, account->version);
     bulk->rows++;
+}
+
+static void write_sagas(MYSQL *db)
+{
+    for (int i = 0; i < page.count; i++)
+        write_saga(page.order[i], i);
+    bare_bulk_run(db, &writes.update);
+    bare_bulk_run(db, &writes.close);
+    bare_bulk_run(db, &writes.insert);
 }
 
 int main(int argc, char **argv)
 {
+    const struct accounts_work work = {
+        .consumer = SAGA_TYPE,
+        .read = "SELECT saga_id, id, version, completed_at, state_json FROM"
+                " SAGA_INSTANCES WHERE saga_type = '" SAGA_TYPE
+                "' AND saga_id IN (",
+        .take = take,
+        .apply = saga_apply,
+        .write = write_sagas};
     MYSQL *db;
-    int got;
 
     if (argc != 2)
         bare_die("usage", "mysql_sagas URL");
     db = bare_open(argv[1]);
     bare_mark(db);
     prepare(db);
-    do {
-        MYSQL_RES *events = bare_page(db, SAGA_TYPE);
-        MYSQL_ROW row;
-        int64_t position = 0;
-        int fresh;
-
-        got = (int)mysql_num_rows(events);
-        while ((row = mysql_fetch_row(events)) != NULL)
-            (void)page_saga(bare_cell(row, mysql_fetch_lengths(events), 1),
-                            &fresh);
-        if (got > 0)
-            read_sagas(db);
-        mysql_data_seek(events, 0);
-        while ((row = mysql_fetch_row(events)) != NULL) {
-            position = strtoll(row[0], NULL, 10);
-            saga_apply(page_saga(bare_cell(row, mysql_fetch_lengths(events), 1),
-                                 &fresh),
-                       row[2], row[4]);
-        }
-        mysql_free_result(events);
-        for (int i = 0; i < page.count; i++)
-            write_saga(page.order[i], i);
-        bare_bulk_run(db, &writes.update);
-        bare_bulk_run(db, &writes.close);
-        bare_bulk_run(db, &writes.insert);
-        page_clear();
-        if (got > 0)
-            bare_commit(db, SAGA_TYPE, position);
-        else
-            bare_do(db, "ROLLBACK");
-    } while (got > 0);
+    accounts_run(db, &work);
     mysql_close(db);
     return 0;
 }

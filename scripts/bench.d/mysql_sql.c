@@ -61,9 +61,8 @@ static void write_rows(MYSQL *db, int by_day)
                         : "INSERT INTO account_balance (account, cents,"
                           " events) VALUES ");
     for (int i = 0; i < page.count; i++)
-        add_row(&sql,
-                (struct slice){page.order[i]->key, page.order[i]->key_size},
-                page.order[i]->balance, page.order[i]->row);
+        add_row(&sql, account_key(page.order[i]), page.order[i]->balance,
+                page.order[i]->row);
     for (int i = 0; i < days.count; i++)
         add_row(&sql, (struct slice){days.list[i].text, 10}, days.list[i].cents,
                 days.list[i].movements);

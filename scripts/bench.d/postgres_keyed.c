@@ -3,8 +3,7 @@
  * read together once per page, folded, and written back under their
  * message_id, with the checkpoints in the same transaction.
  */
-#include "bare_accounts.h"
-#include "bare_postgres.h"
+#include "bare_accounts_postgres.h"
 
 #define CONSUMER "account-summary"
 
@@ -40,29 +39,10 @@ static void prepare(PGconn *db)
                  " '" CONSUMER "' AND e.read_model_key = u.k");
 }
 
-static struct slice key_of(const struct account *account)
+static void take(struct account *account, const PGresult *rows, int row)
 {
-    return (struct slice){account->key, account->key_size};
-}
-
-static void read_accounts(PGconn *db)
-{
-    static struct bare_array keys;
-    struct bare_params params = {.count = 0};
-    PGresult *result;
-
-    bare_array_start(&keys, OID_TEXT);
-    for (int i = 0; i < page.count; i++)
-        bare_array_add(&keys, key_of(page.order[i]));
-    bare_array_param(&params, &keys);
-    result = bare_run(db, "read", &params);
-    for (int i = 0; i < PQntuples(result); i++) {
-        struct account *account = page.order[bare_int(result, i, 0) - 1];
-
-        account_take(account, PQgetvalue(result, i, 2));
-        memcpy(account->message_id, PQgetvalue(result, i, 1), 16);
-    }
-    PQclear(result);
+    account_take(account, PQgetvalue(rows, row, 2));
+    memcpy(account->message_id, PQgetvalue(rows, row, 1), 16);
 }
 
 enum { KEYS, WAS, IDS, STATES, IBANS, BALANCES, ARRAYS };
@@ -76,7 +56,7 @@ static void add_row(struct bare_array *arrays, const struct account *account)
 
     bare_uuid(id);
     bare_uuid_bytes(id, bytes);
-    bare_array_add(&arrays[KEYS], key_of(account));
+    bare_array_add(&arrays[KEYS], account_key(account));
     bare_array_add(&arrays[WAS], (struct slice){account->message_id, 16});
     bare_array_add(&arrays[IDS], (struct slice){bytes, 16});
     bare_array_add(&arrays[STATES],
@@ -84,16 +64,6 @@ static void add_row(struct bare_array *arrays, const struct account *account)
     bare_array_add(&arrays[IBANS],
                    (struct slice){account->iban, account->iban_size});
     bare_array_int(&arrays[BALANCES], account->balance);
-}
-
-static void write_rows(PGconn *db, const char *name, struct bare_array *arrays,
-                       const int *which, int count)
-{
-    struct bare_params params = {.count = 0};
-
-    for (int i = 0; i < count; i++)
-        bare_array_param(&params, &arrays[which[i]]);
-    bare_change(db, name, &params, (int)arrays[KEYS].count);
 }
 
 static void write_accounts(PGconn *db)
@@ -115,49 +85,28 @@ static void write_accounts(PGconn *db)
                                   : inserts,
                 account);
     }
-    if (drops[KEYS].count > 0) {
-        write_rows(db, "drop", drops, (const int[]){KEYS, WAS}, 2);
-        write_rows(db, "drop_epoch", drops, (const int[]){KEYS}, 1);
-    }
-    if (updates[KEYS].count > 0)
-        write_rows(db, "update", updates,
+    accounts_write(db, "drop", drops, (const int[]){KEYS, WAS}, 2);
+    accounts_write(db, "drop_epoch", drops, (const int[]){KEYS}, 1);
+    accounts_write(db, "update", updates,
                    (const int[]){KEYS, WAS, IDS, STATES, BALANCES}, 5);
-    if (inserts[KEYS].count > 0) {
-        write_rows(db, "insert", inserts,
+    accounts_write(db, "insert", inserts,
                    (const int[]){KEYS, IDS, STATES, IBANS, BALANCES}, 5);
-        write_rows(db, "epoch", inserts, (const int[]){KEYS}, 1);
-    }
+    accounts_write(db, "epoch", inserts, (const int[]){KEYS}, 1);
 }
 
 int main(int argc, char **argv)
 {
+    const struct accounts_work work = {.consumer = CONSUMER,
+                                       .take = take,
+                                       .apply = apply,
+                                       .write = write_accounts};
     PGconn *db;
-    int got;
 
     if (argc != 2)
         bare_die("usage", "postgres_keyed URL");
     db = bare_open(argv[1]);
     prepare(db);
-    do {
-        PGresult *events = bare_page(db, CONSUMER);
-        int fresh;
-
-        got = PQntuples(events);
-        for (int i = 0; i < got; i++)
-            (void)page_account(bare_column(events, i, 1), &fresh);
-        if (got > 0)
-            read_accounts(db);
-        for (int i = 0; i < got; i++)
-            apply(page_account(bare_column(events, i, 1), &fresh),
-                  PQgetvalue(events, i, 2), PQgetvalue(events, i, 4));
-        write_accounts(db);
-        page_clear();
-        if (got > 0)
-            bare_commit(db, CONSUMER, bare_int(events, got - 1, 0));
-        else
-            bare_do(db, "ROLLBACK");
-        PQclear(events);
-    } while (got > 0);
+    accounts_run(db, &work);
     PQfinish(db);
     return 0;
 }

@@ -3,7 +3,7 @@
  * together once per page, folded, and written back under their version, with
  * the checkpoints in the same transaction.
  */
-#include "bare_postgres.h"
+#include "bare_accounts_postgres.h"
 #include "bare_sagas.h"
 
 static void prepare(PGconn *db)
@@ -31,30 +31,11 @@ static void prepare(PGconn *db)
                  " $4::bigint[], $5::bigint[]) AS u(k, i, s, v, c)");
 }
 
-static struct slice key_of(const struct account *account)
+static void take(struct account *account, const PGresult *rows, int row)
 {
-    return (struct slice){account->key, account->key_size};
-}
-
-static void read_sagas(PGconn *db)
-{
-    static struct bare_array keys;
-    struct bare_params params = {.count = 0};
-    PGresult *result;
-
-    bare_array_start(&keys, OID_TEXT);
-    for (int i = 0; i < page.count; i++)
-        bare_array_add(&keys, key_of(page.order[i]));
-    bare_array_param(&params, &keys);
-    result = bare_run(db, "read", &params);
-    for (int i = 0; i < PQntuples(result); i++) {
-        struct account *account = page.order[bare_int(result, i, 0) - 1];
-
-        saga_take(account, bare_int(result, i, 2), !PQgetisnull(result, i, 3),
-                  PQgetvalue(result, i, 4));
-        memcpy(account->message_id, PQgetvalue(result, i, 1), 16);
-    }
-    PQclear(result);
+    saga_take(account, bare_int(rows, row, 2), !PQgetisnull(rows, row, 3),
+              PQgetvalue(rows, row, 4));
+    memcpy(account->message_id, PQgetvalue(rows, row, 1), 16);
 }
 
 enum { IDS, KEYS, STATES, VERSIONS, CLOSED, ARRAYS };
@@ -64,7 +45,6 @@ static const uint32_t oids[ARRAYS] = {OID_UUID, OID_TEXT, OID_TEXT, OID_INT8,
 
 static void add_row(struct bare_array *arrays, struct account *account)
 {
-    const struct saga *saga = saga_of(account);
     char id[37], state[160];
 
     if (!account->stored) {
@@ -72,24 +52,12 @@ static void add_row(struct bare_array *arrays, struct account *account)
         bare_uuid_bytes(id, account->message_id);
     }
     bare_array_add(&arrays[IDS], (struct slice){account->message_id, 16});
-    bare_array_add(&arrays[KEYS], key_of(account));
+    bare_array_add(&arrays[KEYS], account_key(account));
     bare_array_add(&arrays[STATES],
                    (struct slice){state, account_state(account, state)});
     bare_array_int(&arrays[VERSIONS],
-                   account->stored ? saga->version : bare_now());
-    bare_array_int(&arrays[CLOSED], saga->closed ? bare_now() : 0);
-}
-
-static void write_rows(PGconn *db, const char *name, struct bare_array *arrays,
-                       const int *which, int count)
-{
-    struct bare_params params = {.count = 0};
-
-    if (arrays[KEYS].count == 0)
-        return;
-    for (int i = 0; i < count; i++)
-        bare_array_param(&params, &arrays[which[i]]);
-    bare_change(db, name, &params, (int)arrays[KEYS].count);
+                   account->stored ? account->version : bare_now());
+    bare_array_int(&arrays[CLOSED], account->closed ? bare_now() : 0);
 }
 
 static void write_sagas(PGconn *db)
@@ -101,43 +69,27 @@ static void write_sagas(PGconn *db)
         bare_array_start(&inserts[i], oids[i]);
     }
     for (int i = 0; i < page.count; i++)
-        if (saga_of(page.order[i])->changed)
+        if (page.order[i]->changed)
             add_row(page.order[i]->stored ? updates : inserts, page.order[i]);
-    write_rows(db, "update", updates,
-               (const int[]){IDS, STATES, VERSIONS, CLOSED}, 4);
-    write_rows(db, "insert", inserts,
-               (const int[]){IDS, KEYS, STATES, VERSIONS, CLOSED}, 5);
+    accounts_write(db, "update", updates,
+                   (const int[]){IDS, STATES, VERSIONS, CLOSED}, 4);
+    accounts_write(db, "insert", inserts,
+                   (const int[]){IDS, KEYS, STATES, VERSIONS, CLOSED}, 5);
 }
 
 int main(int argc, char **argv)
 {
+    const struct accounts_work work = {.consumer = SAGA_TYPE,
+                                       .take = take,
+                                       .apply = saga_apply,
+                                       .write = write_sagas};
     PGconn *db;
-    int got;
 
     if (argc != 2)
         bare_die("usage", "postgres_sagas URL");
     db = bare_open(argv[1]);
     prepare(db);
-    do {
-        PGresult *events = bare_page(db, SAGA_TYPE);
-        int fresh;
-
-        got = PQntuples(events);
-        for (int i = 0; i < got; i++)
-            (void)page_saga(bare_column(events, i, 1), &fresh);
-        if (got > 0)
-            read_sagas(db);
-        for (int i = 0; i < got; i++)
-            saga_apply(page_saga(bare_column(events, i, 1), &fresh),
-                       PQgetvalue(events, i, 2), PQgetvalue(events, i, 4));
-        write_sagas(db);
-        page_clear();
-        if (got > 0)
-            bare_commit(db, SAGA_TYPE, bare_int(events, got - 1, 0));
-        else
-            bare_do(db, "ROLLBACK");
-        PQclear(events);
-    } while (got > 0);
+    accounts_run(db, &work);
     PQfinish(db);
     return 0;
 }

@@ -42,7 +42,7 @@ static void take_rows(void)
     for (int i = 0; i < page.count; i++) {
         const struct account *account = page.order[i];
 
-        bare_array_add(&keys, (struct slice){account->key, account->key_size});
+        bare_array_add(&keys, account_key(account));
         bare_array_int(&sums, account->balance);
         bare_array_int(&counts, account->row);
     }

@@ -29,7 +29,7 @@ struct writes {
 
 static void write_account(struct writes *writes, struct account *account)
 {
-    struct slice key = {account->key, account->key_size};
+    struct slice key = account_key(account);
     char state[160];
     char message_id[37];
     int size;
@@ -72,84 +72,63 @@ static void write_account(struct writes *writes, struct account *account)
 
 int main(int argc, char **argv)
 {
-    sqlite3_stmt *begin, *commit, *checkpoint, *move, *events, *read;
+    struct bare_loop loop;
+    sqlite3_stmt *read;
     struct writes writes;
-    char consumer[37];
-    sqlite3 *db;
     int got;
 
     if (argc != 2)
         bare_die("usage", "sqlite_keyed DATABASE");
-    db = bare_open(argv[1]);
-    bare_consumer(db, "account-summary", consumer);
-    bare_mark(db);
-    begin = bare_prepare(db, "BEGIN IMMEDIATE");
-    commit = bare_prepare(db, "COMMIT");
-    checkpoint = bare_prepare(db, BARE_CHECKPOINT_READ);
-    move = bare_prepare(db, BARE_CHECKPOINT_MOVE);
-    events = bare_prepare(
-        db, "SELECT global_position, aggregate_id, event_type, payload"
-            " FROM EVENT_STORE WHERE global_position > ?1"
-            " ORDER BY global_position LIMIT 500");
-    read = bare_prepare(db,
+    bare_loop_open(&loop, argv[1], "account-summary",
+                   "aggregate_id, event_type, payload");
+    read = bare_prepare(loop.db,
                         "SELECT message_id, state, rowid FROM account_summary"
                         " WHERE read_model_id = ?1");
     /* The IBAN never changes: leaving it out spares its index. */
     writes.update = bare_prepare(
-        db, "UPDATE account_summary SET message_id = ?3, state = ?4,"
-            " balance = ?5 WHERE rowid = ?1 AND message_id = ?2");
+        loop.db, "UPDATE account_summary SET message_id = ?3, state = ?4,"
+                 " balance = ?5 WHERE rowid = ?1 AND message_id = ?2");
     writes.insert = bare_prepare(
-        db, "INSERT INTO account_summary (read_model_id, message_id, state,"
-            " iban, balance) VALUES (?1, ?2, ?3, ?4, ?5)");
-    writes.drop = bare_prepare(db, "DELETE FROM account_summary"
-                                   " WHERE read_model_id = ?1"
-                                   " AND message_id = ?2");
+        loop.db,
+        "INSERT INTO account_summary (read_model_id, message_id, state,"
+        " iban, balance) VALUES (?1, ?2, ?3, ?4, ?5)");
+    writes.drop = bare_prepare(loop.db, "DELETE FROM account_summary"
+                                        " WHERE read_model_id = ?1"
+                                        " AND message_id = ?2");
     writes.epoch = bare_prepare(
-        db, "INSERT INTO READ_MODEL_EPOCHS (projection, read_model_key, epoch)"
-            " VALUES ('account-summary', ?1, 0)");
+        loop.db,
+        "INSERT INTO READ_MODEL_EPOCHS (projection, read_model_key, epoch)"
+        " VALUES ('account-summary', ?1, 0)");
     writes.drop_epoch = bare_prepare(
-        db, "DELETE FROM READ_MODEL_EPOCHS"
-            " WHERE projection = 'account-summary' AND read_model_key = ?1");
-    sqlite3_bind_text(checkpoint, 1, consumer, 36, SQLITE_STATIC);
-    sqlite3_bind_text(move, 1, consumer, 36, SQLITE_STATIC);
+        loop.db,
+        "DELETE FROM READ_MODEL_EPOCHS"
+        " WHERE projection = 'account-summary' AND read_model_key = ?1");
 
     do {
-        int64_t position;
+        int64_t position = bare_loop_begin(&loop);
 
         got = 0;
-        bare_run(begin);
-        position = bare_checkpoint(checkpoint);
-        sqlite3_bind_int64(events, 1, position);
-        while (bare_row(events)) {
-            struct account *account = account_of(read, bare_column(events, 1));
+        while (bare_row(loop.events)) {
+            struct account *account = account_of(read,
+                                                 bare_column(loop.events, 1));
 
             got++;
-            position = sqlite3_column_int64(events, 0);
-            apply(account, (const char *)sqlite3_column_text(events, 2),
-                  (const char *)sqlite3_column_text(events, 3));
+            position = sqlite3_column_int64(loop.events, 0);
+            apply(account, (const char *)sqlite3_column_text(loop.events, 2),
+                  (const char *)sqlite3_column_text(loop.events, 3));
         }
         for (int i = 0; i < page.count; i++)
             write_account(&writes, page.order[i]);
         page_clear();
-        if (got > 0) {
-            sqlite3_bind_int64(move, 2, position);
-            bare_run(move);
-        }
-        bare_run(commit);
+        bare_loop_commit(&loop, got, position);
     } while (got > 0);
 
-    sqlite3_finalize(begin);
-    sqlite3_finalize(commit);
-    sqlite3_finalize(checkpoint);
-    sqlite3_finalize(move);
-    sqlite3_finalize(events);
     sqlite3_finalize(read);
     sqlite3_finalize(writes.update);
     sqlite3_finalize(writes.insert);
     sqlite3_finalize(writes.drop);
     sqlite3_finalize(writes.epoch);
     sqlite3_finalize(writes.drop_epoch);
-    if (sqlite3_close(db) != SQLITE_OK)
-        bare_die(argv[1], sqlite3_errmsg(db));
+    bare_loop_close(&loop);
     return 0;
 }
