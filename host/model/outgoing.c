@@ -104,3 +104,26 @@ void outgoing_trace(struct outgoing *outgoing, const struct message *cause,
     buffer_free(&metadata);
     buffer_free(&correlation);
 }
+
+struct text outgoing_chain(const struct message *cause,
+                           const struct outgoing_saga *saga,
+                           struct arena *arena)
+{
+    struct buffer correlation = BUFFER_EMPTY, out = BUFFER_EMPTY;
+    char id[UUID_TEXT_LEN + 1];
+    bool first = true;
+    struct text kept;
+
+    outgoing_correlation(cause, &correlation);
+    uuid_format(&cause->id, id);
+    buffer_append_char(&out, '{');
+    write_member(&out, &first, "correlation_id", buffer_text(&correlation));
+    write_member(&out, &first, "causation_id", text_of(id));
+    write_member(&out, &first, "saga_id", saga->id);
+    write_member(&out, &first, "saga_type", text_of(saga->type));
+    buffer_append_char(&out, '}');
+    kept = arena_copy(arena, buffer_text(&out));
+    buffer_free(&out);
+    buffer_free(&correlation);
+    return kept;
+}

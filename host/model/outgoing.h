@@ -71,4 +71,10 @@ struct outgoing_saga {
 void outgoing_trace(struct outgoing *outgoing, const struct message *cause,
                     const struct outgoing_saga *saga, struct arena *arena);
 
+/** The metadata, a JSON object, of what a message brings about later: it goes
+ * on with the message's chain. */
+struct text outgoing_chain(const struct message *cause,
+                           const struct outgoing_saga *saga,
+                           struct arena *arena);
+
 #endif

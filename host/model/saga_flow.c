@@ -292,17 +292,16 @@ static enum status set_deadline(struct flow *f, bool relative, int64_t at_us,
                                 struct diag *diag)
 {
     const struct saga_deadline_of of = deadline_of(f);
+    const struct outgoing_saga saga = {declaration_of(f)->name, of.saga_id};
     struct saga_step_row *row = saga_steps_awaited(f->steps);
-    struct saga_deadline_set set = {
+    const struct saga_deadline_set set = {
         .name = TEXT_LITERAL(SAGA_FLOW_DEADLINE),
         .relative = relative,
         .at_us = at_us,
         .payload = write_awaited(&f->batch->arena, row),
-        .metadata = f->call->message->metadata,
+        .metadata = outgoing_chain(f->call->message, &saga, &f->batch->arena),
     };
 
-    if (set.metadata.data == NULL)
-        set.metadata = TEXT_LITERAL("{}");
     row->changed = true;
     return saga_deadlines_set(f->batch->deadlines, &of, &set, &row->deadline_at,
                               diag);

@@ -62,6 +62,54 @@ static void write_order(struct buffer *out, enum saga_step_order order,
     buffer_append_char(out, '}');
 }
 
+/* What the deleted row told of the chain that the saga is part of, as far as
+ * the messages that it has staged still say it. */
+static enum status write_chain(const struct operate_env *env,
+                               const struct saga_step_subject *subject,
+                               struct buffer *out, struct diag *diag)
+{
+    const struct db_value params[] = {db_text_value(subject->saga_type),
+                                      db_text_value(subject->saga_id)};
+    struct db_rows *rows;
+    bool found = false, first = true;
+    enum status status = db_query(
+        env->db, catalog_sql(env->catalog, SQL_SAGA_STEPS_CORRELATION), params,
+        2, &rows, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = db_next(rows, &found, diag);
+    buffer_append_char(out, '{');
+    if (status == STATUS_OK && found) {
+        json_write_key(out, &first, "correlation_id");
+        json_write_string(out, db_get_text(rows, 0));
+    }
+    db_rows_close(rows);
+    json_write_key(out, &first, "saga_id");
+    json_write_string(out, subject->saga_id);
+    json_write_key(out, &first, "saga_type");
+    json_write_string(out, subject->saga_type);
+    buffer_append_char(out, '}');
+    return status;
+}
+
+static enum status make_deadline(const struct operate_env *env,
+                                 const struct saga_step_subject *subject,
+                                 struct db_value params[8], int64_t *made,
+                                 struct diag *diag)
+{
+    struct buffer metadata = BUFFER_EMPTY;
+    enum status status = write_chain(env, subject, &metadata, diag);
+
+    params[7] = db_text_value(buffer_text(&metadata));
+    if (status == STATUS_OK)
+        status = db_execute(env->db,
+                            catalog_sql(env->catalog, SQL_SAGA_STEP_ORDER_ANEW),
+                            params, 8, made, diag);
+    buffer_free(&metadata);
+    return status;
+}
+
 /* Of a row that somebody has deleted by hand another is made: the order must
  * reach the saga. */
 static enum status write_deadline(const struct operate_env *env,
@@ -71,7 +119,7 @@ static enum status write_deadline(const struct operate_env *env,
 {
     struct uuid_source ids = {.last_ms = 0};
     struct buffer json = BUFFER_EMPTY;
-    struct db_value params[7];
+    struct db_value params[8];
     int64_t now, changed = 0;
     enum status status = deadline_clock(env->db, env->clock, &now, diag);
 
@@ -88,9 +136,7 @@ static enum status write_deadline(const struct operate_env *env,
     status = db_execute(env->db, catalog_sql(env->catalog, SQL_SAGA_STEP_ORDER),
                         params, 6, &changed, diag);
     if (status == STATUS_OK && changed == 0)
-        status = db_execute(env->db,
-                            catalog_sql(env->catalog, SQL_SAGA_STEP_ORDER_ANEW),
-                            params, 7, &changed, diag);
+        status = make_deadline(env, subject, params, &changed, diag);
     buffer_free(&json);
     if (status != STATUS_OK || changed > 0)
         return status;

@@ -99,6 +99,7 @@ struct status_deadlines {
     int64_t count;
     int64_t failed;     /* they are tried again */
     int64_t dead;       /* they wait for an operator */
+    int64_t dead_host;  /* of these: the host's own */
     int64_t overdue;    /* should have fired by now */
     int64_t overdue_at; /* since when; 0: none */
     int64_t next_at;    /* when the next one is due; 0: none is */

@@ -33,6 +33,7 @@ static enum status take_type(void *arg, struct db_rows *row, struct diag *diag)
     d->overdue = db_get_int64(row, 4);
     d->overdue_at = db_is_null(row, 5) ? 0 : db_get_timestamp(row, 5);
     d->next_at = db_is_null(row, 6) ? 0 : db_get_timestamp(row, 6);
+    d->dead_host = db_get_int64(row, 7);
     return STATUS_OK;
 }
 
@@ -134,11 +135,25 @@ static void dead_problem(const struct status_deadlines *d,
     if (d->dead_name != NULL)
         buffer_printf(sentence, ", the last of them '%s' of saga \"%s\": %s",
                       d->dead_name, d->dead_saga, d->dead_reason);
-    buffer_printf(
-        sentence,
-        "; `moontide deadlines list %s --status DEAD_LETTER` lists them, "
-        "with retry they are fired again, with delete they never are",
-        d->type);
+    buffer_printf(sentence,
+                  "; `moontide deadlines list %s --status DEAD_LETTER` lists "
+                  "them, with retry they are fired again",
+                  d->type);
+    if (d->dead_host == 0) {
+        buffer_append_string(sentence, ", with delete they never are");
+        return;
+    }
+    buffer_append_string(sentence, "; ");
+    if (d->dead_host < d->dead)
+        buffer_printf(sentence, "%" PRId64 " of them ", d->dead_host);
+    else
+        buffer_append_string(sentence, d->dead > 1 ? "they " : "it ");
+    buffer_append_string(sentence, d->dead_host > 1 ? "are of the host"
+                                                    : "is of the host");
+    buffer_printf(sentence,
+                  " and never deleted: `moontide sagas show %s ID` tells what "
+                  "is awaited, and confirm takes it as done",
+                  d->type);
 }
 
 void status_deadlines_problems(struct status_report *report)
