@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/operator.h"
 #include "cli/output.h"
 #include "outbox/outbox_list.h"
 
@@ -155,30 +155,75 @@ static void print_whole(struct cli *cli, const struct outbox_row *row)
 
 /* --- the verb ------------------------------------------------------------ */
 
-static enum status take_request(const struct cli *cli, bool *whole,
-                                struct outbox_filter *filter, char *id,
-                                int64_t *limit, struct diag *diag)
+struct request {
+    const char *word; /* list, show, retry */
+    struct outbox_filter filter;
+    char id[UUID_TEXT_LEN + 1];
+    int64_t limit;
+};
+
+static bool is(const struct request *r, const char *word)
+{
+    return strcmp(r->word, word) == 0;
+}
+
+static enum status take_id(const char *given, struct request *r,
+                           struct diag *diag)
 {
     struct uuid uuid;
 
-    *whole = cli->nargs > 0 && strcmp(cli->args[0], "show") == 0;
-    *filter = (struct outbox_filter){
-        .route = cli_value(cli, "publisher"),
-        .status = cli_value(cli, "status"),
-        .type = cli_value(cli, "type"),
+    if (!uuid_parse(text_of(given), &uuid))
+        return diag_set(diag, STATUS_USAGE, "'%.100s' is not a UUID", given);
+    uuid_format(&uuid, r->id);
+    r->filter.id = r->id;
+    return STATUS_OK;
+}
+
+/* Nothing is tried again that nobody has asked for. */
+static enum status check_retry(const struct cli *cli, const struct request *r,
+                               struct diag *diag)
+{
+    const struct outbox_filter *f = &r->filter;
+    bool all = cli_given(cli, "all");
+
+    if (f->status != NULL && strcmp(f->status, "parked") != 0)
+        return diag_set(diag, STATUS_USAGE,
+                        "outbox retry is of messages that are parked");
+    if (all && f->id != NULL)
+        return diag_set(diag, STATUS_USAGE,
+                        "--all and one message do not go together");
+    if (all || f->id != NULL || f->route != NULL || f->type != NULL)
+        return STATUS_OK;
+    return diag_set(diag, STATUS_USAGE,
+                    "outbox retry needs to know which messages: an id, "
+                    "--publisher, --type, or --all");
+}
+
+static enum status take_request(const struct cli *cli, struct request *r,
+                                struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    *r = (struct request){
+        .word = cli->nargs > 0 ? cli->args[0] : "list",
+        .filter = {.route = cli_value(cli, "publisher"),
+                   .status = cli_value(cli, "status"),
+                   .type = cli_value(cli, "type")},
     };
-    if (*whole && cli->nargs < 2)
+    if (is(r, "show") && cli->nargs < 2)
         return diag_set(diag, STATUS_USAGE,
                         "outbox show takes the id of a message; moontide "
                         "outbox lists them");
-    if (cli->nargs > 1) {
-        if (!uuid_parse(text_of(cli->args[1]), &uuid))
-            return diag_set(diag, STATUS_USAGE, "'%.100s' is not a UUID",
-                            cli->args[1]);
-        uuid_format(&uuid, id);
-        filter->id = id;
-    }
-    return cli_integer(cli, "limit", LIMIT_DEFAULT, 1, INT32_MAX, limit, diag);
+    if (cli->nargs > 1)
+        status = take_id(cli->args[1], r, diag);
+    if (status == STATUS_OK && cli_given(cli, "all") && !is(r, "retry"))
+        status = diag_set(diag, STATUS_USAGE, "--all is for outbox retry");
+    if (status == STATUS_OK && is(r, "retry"))
+        status = check_retry(cli, r, diag);
+    if (status != STATUS_OK)
+        return status;
+    return cli_integer(cli, "limit", LIMIT_DEFAULT, 1, INT32_MAX, &r->limit,
+                       diag);
 }
 
 static void print(struct cli *cli, const struct application *app,
@@ -194,31 +239,78 @@ static void print(struct cli *cli, const struct application *app,
     }
 }
 
-enum status cli_outbox(struct cli *cli, struct diag *diag)
+static enum status look(struct cli *cli, struct application *app,
+                        const struct request *r, struct diag *diag)
 {
-    struct application app;
+    bool whole = is(r, "show");
     struct arena arena = ARENA_EMPTY;
-    struct outbox_filter filter;
     struct outbox_rows rows;
-    char id[UUID_TEXT_LEN + 1] = "";
-    int64_t limit = 0;
-    bool whole;
-    enum status status = take_request(cli, &whole, &filter, id, &limit, diag);
+    enum status status = outbox_list(app->db, app->catalog, &r->filter,
+                                     (size_t)r->limit, whole, &arena, &rows,
+                                     diag);
 
-    if (status == STATUS_OK)
-        status = cli_open(cli, APPLICATION_READ_ONLY, &app, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = outbox_list(app.db, app.catalog, &filter, (size_t)limit, whole,
-                         &arena, &rows, diag);
     if (status == STATUS_OK && whole && rows.count == 0)
         status = diag_set(diag, STATUS_FAILED,
                           "the outbox has no message %s; moontide outbox lists "
                           "them",
-                          id);
+                          r->id);
     if (status == STATUS_OK)
-        print(cli, &app, &rows, whole);
+        print(cli, app, &rows, whole);
     arena_free(&arena);
+    return status;
+}
+
+static void print_retried(struct cli *cli, int64_t count)
+{
+    struct buffer line = BUFFER_EMPTY;
+
+    if (cli->json) {
+        fprintf(cli->out, "{\"changed\":%" PRId64 "}\n", count);
+        return;
+    }
+    if (cli->quiet)
+        return;
+    if (count == 0) {
+        fputs("no parked message matches: nothing changed\n", cli->out);
+        return;
+    }
+    operator_count(&line, count, "message");
+    fprintf(cli->out, "%s pending again\n", line.data);
+    buffer_free(&line);
+}
+
+static enum status retry(struct cli *cli, struct application *app,
+                         const struct request *r, struct diag *diag)
+{
+    int64_t changed = 0;
+    enum status status = db_begin(app->db, diag);
+
+    if (status == STATUS_OK)
+        status = outbox_retry(app->db, app->catalog, &r->filter,
+                              clock_now(&app->clock), &changed, diag);
+    if (status == STATUS_OK)
+        status = db_commit(app->db, NULL, diag);
+    if (status == STATUS_OK)
+        print_retried(cli, changed);
+    else
+        db_rollback(app->db);
+    return status;
+}
+
+enum status cli_outbox(struct cli *cli, struct diag *diag)
+{
+    struct application app;
+    struct request r;
+    enum status status = take_request(cli, &r, diag);
+
+    if (status == STATUS_OK)
+        status = cli_open(
+            cli, is(&r, "retry") ? APPLICATION_ROWS : APPLICATION_READ_ONLY,
+            &app, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = is(&r, "retry") ? retry(cli, &app, &r, diag)
+                             : look(cli, &app, &r, diag);
     application_close(&app);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/saga_steps.h"
 #include "consumer/operate_deadlines.h"
+#include "model/saga_delete.h"
 #include "model/saga_list.h"
 #include "model/saga_step_operate.h"
 
@@ -264,6 +265,88 @@ static enum status show_saga(struct cli *cli,
     return status;
 }
 
+/* --- delete ----------------------------------------------------------------
+ */
+
+static void print_deleted_json(struct cli *cli, const struct saga_deletion *d)
+{
+    struct buffer out = BUFFER_EMPTY;
+    char id[UUID_TEXT_LEN + 1];
+    bool first = true;
+
+    uuid_format(&d->instance, id);
+    buffer_append_char(&out, '{');
+    json_write_key(&out, &first, "type");
+    json_write_string(&out, text_of(cli->args[1]));
+    json_write_key(&out, &first, "id");
+    json_write_string(&out, text_of(cli->args[2]));
+    json_write_key(&out, &first, "state");
+    json_write_string(&out, text_of(d->completed ? "completed" : "active"));
+    json_write_key(&out, &first, "instance");
+    json_write_string(&out, text_of(id));
+    buffer_printf(
+        &out, ",\"deadlines\":%" PRId64 ",\"steps\":%" PRId64 ",\"outbox\":",
+        d->deadlines, d->steps);
+    if (d->outbox < 0)
+        buffer_append_string(&out, "null}\n");
+    else
+        buffer_printf(&out, "%" PRId64 "}\n", d->outbox);
+    fwrite(out.data, 1, out.len, cli->out);
+    buffer_free(&out);
+}
+
+static void print_deleted(struct cli *cli, const struct saga_deletion *d)
+{
+    struct buffer line = BUFFER_EMPTY;
+
+    if (cli->json) {
+        print_deleted_json(cli, d);
+        return;
+    }
+    if (cli->quiet)
+        return;
+    buffer_append_string(&line, "saga ");
+    output_safe(&line, text_of(cli->args[1]));
+    buffer_append_string(&line, " '");
+    output_safe(&line, text_of(cli->args[2]));
+    buffer_append_string(&line, "' deleted, with ");
+    operator_count(&line, d->deadlines, "deadline");
+    buffer_append_string(&line, " and ");
+    operator_count(&line, d->steps, "row");
+    buffer_append_string(&line, " of steps\n");
+    if (d->outbox < 0)
+        buffer_append_string(&line, "what it has staged in the outbox stays\n");
+    if (d->outbox > 0) {
+        operator_count(&line, d->outbox, "message");
+        buffer_append_string(&line, " of it in the outbox, not sent yet, ");
+        buffer_append_string(&line, d->outbox > 1 ? "stay" : "stays");
+        buffer_append_string(&line, "; moontide outbox lists what is staged\n");
+    }
+    fwrite(line.data, 1, line.len, cli->out);
+    buffer_free(&line);
+}
+
+static enum status delete_saga(struct cli *cli,
+                               const struct operator_session *session,
+                               struct diag *diag)
+{
+    const struct saga_step_subject subject = {text_of(cli->args[1]),
+                                              text_of(cli->args[2])};
+    struct arena arena = ARENA_EMPTY;
+    struct saga_deletion deletion;
+    enum status status = saga_delete(
+        &session->env, &session->app.settings->names, &subject,
+        cli_given(cli, "force"), &arena, &deletion, diag);
+
+    if (status == STATUS_OK)
+        print_deleted(cli, &deletion);
+    arena_free(&arena);
+    return status;
+}
+
+/* --- the verb --------------------------------------------------------------
+ */
+
 static bool is(const struct cli *cli, const char *word)
 {
     return cli->nargs > 0 && strcmp(cli->args[0], word) == 0;
@@ -272,11 +355,13 @@ static bool is(const struct cli *cli, const char *word)
 static enum status check_words(const struct cli *cli, bool orders,
                                struct diag *diag)
 {
-    if (orders)
+    if (orders && !cli_given(cli, "force"))
         return cli_saga_steps_check(cli, diag);
-    if (is(cli, "show") && cli->nargs < 3)
+    if ((is(cli, "show") || is(cli, "delete")) && cli->nargs < 3)
         return diag_set(diag, STATUS_USAGE,
-                        "sagas show needs to know which: TYPE ID");
+                        "sagas %s needs to know which: TYPE ID", cli->args[0]);
+    if (cli_given(cli, "force") && !is(cli, "delete"))
+        return diag_set(diag, STATUS_USAGE, "--force is for sagas delete");
     if (cli->nargs > 3)
         return diag_set(diag, STATUS_USAGE, "sagas %s takes TYPE and ID",
                         cli->args[0]);
@@ -290,13 +375,17 @@ enum status cli_sagas(struct cli *cli, struct diag *diag)
     enum status status = check_words(cli, orders, diag);
 
     if (status == STATUS_OK)
-        status = operator_open(
-            cli, orders ? APPLICATION_ROWS : APPLICATION_READ_ONLY, &session,
-            diag);
+        status = operator_open(cli,
+                               orders || is(cli, "delete")
+                                   ? APPLICATION_ROWS
+                                   : APPLICATION_READ_ONLY,
+                               &session, diag);
     if (status != STATUS_OK)
         return status;
     if (orders)
         status = cli_saga_steps_order(cli, &session.env, diag);
+    else if (is(cli, "delete"))
+        status = delete_saga(cli, &session, diag);
     else
         status = is(cli, "show") ? show_saga(cli, &session, diag)
                                  : list_sagas(cli, &session.env, diag);

@@ -145,8 +145,8 @@ static const struct cli_option rebuild_options[] = {
     {.name = NULL},
 };
 
-static const char *const sagas_words[] = {"list", "show", "retry", "confirm",
-                                          NULL};
+static const char *const sagas_words[] = {"list",    "show",   "retry",
+                                          "confirm", "delete", NULL};
 
 static const char *const saga_states[] = {"active", "completed", NULL};
 
@@ -157,6 +157,7 @@ static const struct cli_option sagas_options[] = {
      .doc = "only in this state",
      .choices = saga_states},
     {.name = "limit", .argument = "N", .doc = "list at most N (default 100)"},
+    {.name = "force", .doc = "delete one that is under way"},
     {.name = NULL},
 };
 
@@ -216,7 +217,7 @@ static const struct cli_option dead_letters_options[] = {
     {.name = NULL},
 };
 
-static const char *const outbox_words[] = {"list", "show", NULL};
+static const char *const outbox_words[] = {"list", "show", "retry", NULL};
 
 static const char *const outbox_statuses[] = {"pending", "processing",
                                               "published", "parked", NULL};
@@ -231,6 +232,7 @@ static const struct cli_option outbox_options[] = {
      .doc = "only in this status",
      .choices = outbox_statuses},
     {.name = "limit", .argument = "N", .doc = "at most N (default 100)"},
+    {.name = "all", .doc = "retry all that are parked"},
     {.name = NULL},
 };
 
@@ -366,25 +368,29 @@ const struct cli_verb cli_verbs[] = {
      .words = dead_letters_words,
      .run = cli_dead_letters},
     {.name = "outbox",
-     .arguments = "[list|show] [ID]",
+     .arguments = "[list|show|retry] [ID]",
      .doc = "messages that are staged for publishers",
      .details = "In the order of staging. ID is that of the message, or of its "
-                "row; `show` prints it with its payload. This version stages "
-                "messages and sends none.",
+                "row; `show` prints it with its payload. `retry` makes parked "
+                "messages pending again with a fresh budget; it needs ID, "
+                "--publisher, --type or --all. This version stages messages "
+                "and sends none.",
      .options = outbox_options,
      .max_args = 2,
      .words = outbox_words,
      .run = cli_outbox},
     {.name = "sagas",
-     .arguments = "[list|show|retry|confirm] [TYPE [ID [STEP]]]",
+     .arguments = "[list|show|retry|confirm|delete] [TYPE [ID [STEP]]]",
      .doc = "sagas and what they remember",
      .details = "TYPE is the name that the scripts give to a saga, ID the id "
                 "of one. `show` prints one with its state, its deadlines and "
                 "its steps. `retry` has the command or compensation whose "
                 "answer it awaits sent again now, under the same id; `confirm` "
                 "takes that of STEP as done. Both are carried out by the host "
-                "that holds the saga, or by the next one that starts. A "
-                "completed saga stays for sagas.keep.",
+                "that holds the saga, or by the next one that starts. "
+                "`delete` removes one with its deadlines and steps, not what "
+                "it has staged; refused (3) while it is under way, unless "
+                "--force. A completed saga stays for sagas.keep.",
      .options = sagas_options,
      .max_args = 4,
      .words = sagas_words,

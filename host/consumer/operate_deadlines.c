@@ -37,6 +37,13 @@ static enum status count(const struct operate_env *env,
                           FILTER_PARAMS, count, &found, diag);
 }
 
+enum status operate_deadlines_count(const struct operate_env *env,
+                                    const struct deadline_filter *filter,
+                                    int64_t *total, struct diag *diag)
+{
+    return count(env, SQL_DEADLINES_COUNT, filter, total, diag);
+}
+
 /* --- list ----------------------------------------------------------------- */
 
 struct listing {

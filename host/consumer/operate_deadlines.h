@@ -42,6 +42,12 @@ enum status operate_deadlines_list(const struct operate_env *env,
                                    struct deadline_list *list,
                                    struct diag *diag) MUST_CHECK;
 
+/** How many there are, in the caller's transaction. */
+enum status operate_deadlines_count(const struct operate_env *env,
+                                    const struct deadline_filter *filter,
+                                    int64_t *count,
+                                    struct diag *diag) MUST_CHECK;
+
 enum deadline_order {
     DEADLINE_FIRE,   /* due now; of dead letters nothing is changed */
     DEADLINE_RETRY,  /* those that failed get a fresh budget, and are due */

@@ -64,6 +64,27 @@ dialect.each(function(database)
       assert.matches("takes the id of a message", app:fails(64, "outbox", "show"))
     end)
 
+    it("has parked messages tried again, those that are asked for", function()
+      local function park()
+        app.db:command "UPDATE OUTBOX SET status = 'parked', attempts = 5, last_error = 'too big'"
+      end
+      assert.matches("no parked message matches: nothing changed", app:ok("outbox", "retry", "--all"))
+      park()
+      local row = app:json("outbox").messages[1]
+      assert.same({ changed = 1 }, app:json("outbox", "retry", row.event_id))
+      local retried = app:json("outbox", "show", row.id).messages[1]
+      assert.same({ "pending", 0, "too big" }, { retried.status, retried.attempts, retried.last_error })
+      assert.is_true(retried.available_at > retried.created_at)
+      assert.matches("1 message pending again", app:ok("outbox", "retry", "--publisher", "log"))
+      assert.matches("1 message pending again", app:ok("outbox", "retry", "--type", "mail.Send"))
+      park()
+      assert.same({ changed = 3 }, app:json("outbox", "retry", "--all", "--status", "parked"))
+      assert.matches("needs to know which messages", app:fails(64, "outbox", "retry"))
+      assert.matches("is of messages that are parked", app:fails(64, "outbox", "retry", "--status", "pending"))
+      assert.matches("do not go together", app:fails(64, "outbox", "retry", row.id, "--all"))
+      assert.matches("%-%-all is for outbox retry", app:fails(64, "outbox", "list", "--all"))
+    end)
+
     it("is counted in the status, which says that nothing is sent", function()
       local status = app:json "status"
       assert.same({ "log 1", "mail 2" }, { status.outbox[1].publisher .. " " .. status.outbox[1].pending,

@@ -72,6 +72,39 @@ dialect.each(function(database)
       assert.same({}, shown.deadlines)
     end)
 
+    it("delete removes one that is completed, and with --force one that is under way", function()
+      assert.same({ type = "order", id = "B", state = "completed", deadlines = 0, steps = 0, outbox = 0,
+        instance = rig:value "SELECT id AS value FROM SAGA_INSTANCES WHERE saga_type = 'order' AND saga_id = 'B'" },
+        rig.app:json("sagas", "delete", "order", "B"))
+      assert.matches('saga order "A" is under way, and what it has done stays as it is: nothing was deleted; with '
+        .. "%-%-force it is", rig.app:fails(3, "sagas", "delete", "order", "A"))
+      assert.same({ "order A active", "other A active", "other B active" }, listed())
+      assert.matches("saga order 'A' deleted, with 1 deadline and 0 rows of steps\n",
+        rig.app:ok("sagas", "delete", "order", "A", "--force"))
+      assert.same({ "other A active", "other B active" }, listed())
+      assert.same({ "other", "other" }, { rig:query("SELECT saga_type AS t FROM SAGA_DEADLINES")[1].t,
+        rig:query("SELECT saga_type AS t FROM SAGA_DEADLINES")[2].t })
+      assert.matches('there is no saga "A" of type order', rig.app:fails(1, "sagas", "delete", "order", "A"))
+      assert.matches("sagas delete needs to know which: TYPE ID",
+        rig.app:fails(64, "sagas", "delete", "order"), 1, true)
+      assert.matches("--force is for sagas delete",
+        rig.app:fails(64, "sagas", "show", "order", "A", "--force"), 1, true)
+    end)
+
+    it("begin anew under the id of one that was deleted", function()
+      local before = rig.app:json("sagas", "show", "order", "A")
+      rig.app:ok("sagas", "delete", "order", "A", "--force")
+      rig:append("x", "spec.Shipped", { order = "A" })
+      rig:run()
+      assert.same({}, listed("order", "A"))
+      rig:append("x", "spec.Placed", { order = "A", note = "again" })
+      rig:run()
+      local after = rig.app:json("sagas", "show", "order", "A")
+      assert.not_equal(before.instance, after.instance)
+      assert.same({ note = "again" }, after.data)
+      assert.equal(1, #after.deadlines)
+    end)
+
     it("refuse what is not there", function()
       assert.matches("there is no saga 'C' of type 'order'; moontide sagas lists them",
         rig.app:fails(1, "sagas", "show", "order", "C"), 1, true)

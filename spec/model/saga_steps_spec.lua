@@ -321,6 +321,100 @@ dialect.each(function(database)
       assert.same({ "moontide:step" }, deadlines())
     end)
 
+    it("goes on with its chain where silence leads it, and where an operator does", function()
+      start()
+      tell("order.Placed")
+      local first = message("payment.Authorize")
+      assert.is_string(first.correlation_id)
+      rig.host:advance "10m"
+      rig:run()
+      local void = message("payment.Void")
+      assert.equal(first.correlation_id, void.correlation_id)
+      assert.not_equal(first.causation_id, void.causation_id)
+
+      rig:append("O-2", "order.Placed", { order = "O-2", total = 1 }, { metadata = { correlation_id = "trip 7" } })
+      rig:run()
+      rig:query "DELETE FROM SAGA_DEADLINES"
+      for _, id in ipairs { "O-1", "O-2" } do rig.app:ok("sagas", "retry", "order", id) end
+      local made = {}
+      for _, row in ipairs(rig:query "SELECT saga_id, metadata_json AS metadata FROM SAGA_DEADLINES") do
+        made[row.saga_id] = row.metadata
+      end
+      assert.equal(('{"correlation_id":"%s","saga_id":"O-1","saga_type":"order"}'):format(first.correlation_id),
+        made["O-1"])
+      assert.equal('{"correlation_id":"trip 7","saga_id":"O-2","saga_type":"order"}', made["O-2"])
+      rig:query "DELETE FROM SAGA_DEADLINES"
+      rig:query "DELETE FROM OUTBOX"
+      rig.app:ok("sagas", "retry", "order", "O-1")
+      assert.equal('{"saga_id":"O-1","saga_type":"order"}',
+        rig:query("SELECT metadata_json AS metadata FROM SAGA_DEADLINES")[1].metadata)
+    end)
+
+    it("sends again what its relay has given up, by itself and by an operator's word", function()
+      start()
+      tell("order.Placed", "payment.Authorized", "stock.Unavailable")
+      local function park()
+        rig:query [[UPDATE OUTBOX SET status = 'parked', attempts = 9, last_error = 'no broker',
+          claim_token = '0190f6a0-0000-7000-8000-00000000000a']]
+      end
+      local function revived()
+        local list = {}
+        for i, row in ipairs(rig:query "SELECT * FROM OUTBOX WHERE status = 'pending'") do
+          list[i] = ("%s %d %s"):format(row.event_type, tonumber(row.attempts), tostring(row.claim_token))
+        end
+        return list
+      end
+      park()
+      rig.host:advance "10m"
+      rig:run()
+      assert.same({ "payment.Void 0 nil" }, revived())
+      park()
+      rig.app:ok("sagas", "retry", "order", "O-1")
+      run_until(function() return #revived() > 0 end)
+      assert.same({ "payment.Void 0 nil" }, revived())
+    end)
+
+    it("is deleted with its steps, and says what it leaves", function()
+      start()
+      tell("order.Placed", "payment.Authorized")
+      rig:append("O-2", "order.Placed", { order = "O-2", total = 1 })
+      rig:run()
+      assert.matches('is under way, its step "stock" is SENT, and nothing would undo what was done: nothing was dele',
+        rig.app:fails(3, "sagas", "delete", "order", "O-1"))
+      assert.same({ "payment 1 SUCCEEDED", "stock 1 SENT" }, { steps()[1], steps()[3] })
+      assert.matches("with 1 deadline and 2 rows of steps\n2 messages of it in the outbox, not sent yet, stay",
+        rig.app:ok("sagas", "delete", "order", "O-1", "--force"))
+      assert.same({ "payment 1 SENT" }, steps())
+      assert.same({ "moontide:step" }, deadlines())
+      tell("stock.Reserved", "order.Placed")
+      assert.same({ "payment 1 SENT", "payment 1 SENT" }, steps())
+      tell("payment.Declined")
+      assert.same({ "Cancelled" }, ended())
+      tell("payment.Authorized") -- it was, after all
+      assert.matches('is completed, its step "payment" is COMPENSATING',
+        rig.app:fails(3, "sagas", "delete", "order", "O-1"))
+      tell("payment.Voided")
+      local gone = rig.app:json("sagas", "delete", "order", "O-1")
+      assert.same({ "completed", 0, 2 }, { gone.state, gone.deadlines, gone.steps })
+    end)
+
+    it("is not said to be deletable by its deadline when that lies dead", function()
+      start()
+      tell "order.Placed"
+      local function problem()
+        return table.concat(rig.app:json("status").problems, "\n")
+      end
+      rig:query [[UPDATE SAGA_DEADLINES SET status = 'DEAD_LETTER', next_retry_at = NULL, failure_reason = 'no way']]
+      assert.matches("with retry they are fired again; it is of the host and never deleted: `moontide sagas show order "
+        .. "ID` tells what is awaited, and confirm takes it as done", problem(), 1, true)
+      rig:query([[INSERT INTO SAGA_DEADLINES (id, saga_type, saga_id, name, instance_id, due_at, status, partition_no)
+        SELECT 'ffffffff-0000-7000-8000-000000000001', saga_type, saga_id, 'moontide', instance_id, due_at, status,
+        partition_no FROM SAGA_DEADLINES]])
+      assert.matches("has 2 dead deadlines, .*; 1 of them is of the host and never deleted", problem())
+      rig:query "DELETE FROM SAGA_DEADLINES WHERE name = 'moontide:step'"
+      assert.matches("with retry they are fired again, with delete they never are", problem(), 1, true)
+    end)
+
     it("shows operators its steps, and does what they say about what it awaits", function()
       start()
       tell("order.Placed", "payment.Authorized", "stock.Unavailable")

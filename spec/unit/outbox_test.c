@@ -122,7 +122,7 @@ static void counts_characters_of_a_key(void **state)
     expect_message(f, "the ordering key is empty");
 }
 
-static void sends_again_what_was_published(void **state)
+static void sends_again_what_was_published_or_parked(void **state)
 {
     struct fixture *f = *state;
     const struct outgoing messages[2] = {under(message_of("mail", "1"), ID_1),
@@ -148,10 +148,7 @@ static void sends_again_what_was_published(void **state)
                                    " 'pending' AND attempts = 0 AND"
                                    " published_at IS NULL AND available_at ="
                                    " created_at"),
-                     1);
-    assert_int_equal(
-        integer_of(f, "SELECT attempts FROM OUTBOX WHERE status = 'parked'"),
-        4);
+                     2);
 }
 
 static void stages_anew_what_is_to_go_again_and_is_gone(void **state)
@@ -180,7 +177,7 @@ int main(void)
         OUTBOX_TEST(keeps_a_message_once),
         OUTBOX_TEST(refuses_an_id_with_other_content),
         OUTBOX_TEST(counts_characters_of_a_key),
-        OUTBOX_TEST(sends_again_what_was_published),
+        OUTBOX_TEST(sends_again_what_was_published_or_parked),
         OUTBOX_TEST(stages_anew_what_is_to_go_again_and_is_gone),
 #undef OUTBOX_TEST
     };

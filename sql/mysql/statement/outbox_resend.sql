@@ -1,5 +1,6 @@
--- Lets messages that were published go out again, under the same event id.
--- What still waits, is in hand or is parked stays as it is.
+-- Lets messages that were published or parked go out again, under the same event
+-- id. What still waits or is in hand stays as it is. No claim of before may
+-- acknowledge it.
 -- ?1 routes  ?2 their event ids, one by one  ?3 now
 UPDATE ${outbox_table} AS o
   JOIN JSON_TABLE(?2, '$[*]' COLUMNS (
@@ -12,5 +13,6 @@ UPDATE ${outbox_table} AS o
                COLLATE utf8mb4_nopad_bin PATH '$')) AS routes
     ON routes.place = these.place AND routes.route = o.outbox_route
    SET o.status = 'pending', o.attempts = 0, o.available_at = ?3,
-       o.published_at = NULL, o.processing_at = NULL, o.last_error = NULL
- WHERE o.status = 'published'
+       o.published_at = NULL, o.processing_at = NULL, o.last_error = NULL,
+       o.claim_token = NULL, o.claim_expires_at = NULL
+ WHERE o.status IN ('published', 'parked')
