@@ -19,6 +19,7 @@ struct high_water_mark {
 };
 
 #define MARK_BLOCKED_SIZE 512
+#define MARK_MOMENT_SIZE  64
 
 /** Stands for the topics of read models together: their one mark, where one
  * sequence numbers them all; else what moves when any of them moves. */
@@ -37,6 +38,8 @@ struct mark_detector {
     bool left;         /* found: somebody else is to move the mark */
     bool repaired;     /* it set a sequence back to CACHE 1 */
     int64_t asked_at;  /* monotonic: when the locks were looked at last */
+    /** When a wider CACHE was repaired whose sessions have all ended. */
+    char outlived[MARK_MOMENT_SIZE];
     /** Who or what keeps the mark below the end, a sentence; "": nobody. */
     char blocked[MARK_BLOCKED_SIZE];
 };

@@ -24,7 +24,7 @@ struct watch {
     int64_t lowest;          /* transaction id in flight, or above all */
     int64_t above;           /* an id above all that ended */
     int64_t cache;
-    bool stale_sessions;
+    char repaired[MARK_MOMENT_SIZE];   /* of a wider CACHE, when; "": never */
     bool left;                         /* somebody else is to move the mark */
     char sequence[SEQUENCE_NAME_SIZE]; /* as SQL takes it */
 };
@@ -63,7 +63,8 @@ static enum status take_watch(struct db_rows *rows, const char *topic,
     watch->lowest = db_get_int64(rows, 5);
     watch->above = db_get_int64(rows, 6);
     watch->cache = db_get_int64(rows, 7);
-    watch->stale_sessions = db_get_bool(rows, 8);
+    text_clean(db_is_null(rows, 8) ? TEXT_LITERAL("") : db_get_text(rows, 8),
+               watch->repaired, sizeof(watch->repaired));
     text_clean(db_get_text(rows, 9), watch->sequence, sizeof(watch->sequence));
     watch->left = db_get_bool(rows, 10);
     return db_next(rows, &more, diag);
@@ -313,27 +314,27 @@ static enum status ask(struct db *db, const struct catalog *catalog,
     return status;
 }
 
-/* The sequence hands out positions in another order than it counts them, or
- * did until lately. */
+/* Whether the sequence hands out positions in another order than it counts
+ * them, or did until lately. Who is older than its repair ends one day, and
+ * nobody older comes: from then on they need not be looked for. */
 static enum status guard(struct db *db, const struct catalog *catalog,
                          const char *topic, struct mark_detector *detector,
-                         const struct watch *watch, bool *again,
+                         const struct watch *watch, bool *holds,
                          struct diag *diag)
 {
     struct buffer sentence = BUFFER_EMPTY;
     enum status status = STATUS_OK;
 
-    if (watch->cache != 1 && detector->may_repair) {
-        *again = true;
-        return repair(db, catalog, detector, diag);
-    }
     if (watch->cache != 1)
         blocked_by_cache(watch, topic, &sentence);
-    else
+    else if (strcmp(watch->repaired, detector->outlived) != 0)
         status = blocked_by_sessions(db, catalog, topic, watch, &sentence,
                                      diag);
-    if (status == STATUS_OK)
+    *holds = sentence.len > 0;
+    if (status == STATUS_OK && *holds)
         set_blocked(detector, &sentence);
+    else if (status == STATUS_OK)
+        memcpy(detector->outlived, watch->repaired, sizeof(watch->repaired));
     buffer_free(&sentence);
     return status;
 }
@@ -344,9 +345,15 @@ static enum status round_once(struct db *db, const struct catalog *catalog,
                               const struct watch *watch, bool *again,
                               struct diag *diag)
 {
-    *again = false;
-    if (watch->cache != 1 || watch->stale_sessions)
-        return guard(db, catalog, topic, detector, watch, again, diag);
+    bool holds;
+    enum status status;
+
+    *again = watch->cache != 1 && detector->may_repair;
+    if (*again)
+        return repair(db, catalog, detector, diag);
+    status = guard(db, catalog, topic, detector, watch, &holds, diag);
+    if (status != STATUS_OK || holds)
+        return status;
     if (is_waiting(watch))
         return ask(db, catalog, topic, detector, watch, again, diag);
     *again = true;
@@ -416,8 +423,13 @@ enum status mark_horizon_blocker(struct db *db, const struct catalog *catalog,
         blocked_by_cache(&watch, topic, out);
         return STATUS_OK;
     }
-    if (watch.stale_sessions)
-        return blocked_by_sessions(db, catalog, topic, &watch, out, diag);
+    if (watch.repaired[0] != '\0') {
+        size_t before = out->len;
+
+        status = blocked_by_sessions(db, catalog, topic, &watch, out, diag);
+        if (status != STATUS_OK || out->len > before)
+            return status;
+    }
     status = name_holders(db, catalog, topic, INT64_MAX, &count, &holders,
                           diag);
     if (status == STATUS_OK && count > 0)

@@ -359,6 +359,35 @@ static void after_the_repair_older_sessions_are_waited_for(void **state)
     db_close(fresh);
 }
 
+/* Who had outlived the first repair counts for the second one. */
+static void a_second_repair_has_older_sessions_of_its_own(void **state)
+{
+    struct world *w = *state;
+    struct db *writer = fixture_connect(&w->f);
+
+    w->detector.may_repair = true;
+    run(&w->f, "ALTER SEQUENCE event_store_global_position CACHE 20");
+    (void)draw(w, writer, 1);
+    end(w, writer, true);
+    db_close(writer);
+    while (number(&w->f, "SELECT count(*) FROM pg_stat_activity"
+                         " WHERE datname = current_database()") > 1)
+        ;
+    (void)detect(w);
+    assert_int_equal(w->mark.mark, w->mark.end);
+    assert_string_not_equal(w->detector.outlived, "");
+
+    writer = fixture_connect(&w->f);
+    run(&w->f, "ALTER SEQUENCE event_store_global_position CACHE 20");
+    (void)draw(w, writer, 1);
+    end(w, writer, true);
+    (void)detect(w);
+    assert_true(w->mark.mark < w->mark.end);
+    if (strstr(w->detector.blocked, "wider CACHE") == NULL)
+        fail_msg("%s", w->detector.blocked);
+    db_close(writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +406,7 @@ int main(void)
         TEST(the_mark_never_goes_down),
         TEST(a_wider_cache_stops_the_mark_and_names_the_fix),
         TEST(after_the_repair_older_sessions_are_waited_for),
+        TEST(a_second_repair_has_older_sessions_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,11 @@
 -- not for: sqlite mysql
 -- ?1 topic  ?2 who asks, or NULL
 -- Gives: mark, start, end, pending end, pending horizon, lowest transaction id
--- in flight, one that is above all that ended, CACHE of the sequence, whether
--- a session is left that is older than the repair of a wider CACHE (it may
--- hold positions back; what a role may not see of a session counts as such),
--- the name of the sequence, whether somebody else is to move the mark.
+-- in flight, one that is above all that ended, CACHE of the sequence, when a
+-- wider CACHE was repaired or NULL (mark_sessions tells who is left from before
+-- that), the name of the sequence, whether somebody else is to move the mark.
+-- It runs for every event of an idle host, so it calls nothing that is slow to
+-- begin with: obj_description is planned anew each time.
 SELECT m.high_water_mark, m.topic_start,
        CASE m.topic_name
        WHEN 'event-store' THEN
@@ -41,24 +42,17 @@ SELECT m.high_water_mark, m.topic_start,
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
        (SELECT seqcache FROM pg_catalog.pg_sequence WHERE seqrelid = t.seq),
-       CASE WHEN t.repaired IS NULL THEN false
-       ELSE EXISTS (
-           SELECT 1
-             FROM pg_catalog.pg_stat_activity AS a
-            WHERE a.datname = current_database()
-              AND a.pid <> pg_backend_pid()
-              AND coalesce(a.backend_type, 'client backend') = 'client backend'
-              AND (a.backend_start IS NULL
-                   OR a.backend_start < t.repaired::timestamptz))
-       END,
+       t.repaired,
        t.seq::text,
        m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2::text, '')
            AND m.lease_expires_at > clock_timestamp()
   FROM ${high_water_mark_store_table} AS m
  CROSS JOIN LATERAL (
        SELECT s.seq,
-              substring(obj_description(s.seq, 'pg_class')
-                        FROM 'cache restored at (.*)$') AS repaired
+              (SELECT substring(d.description FROM 'cache restored at (.*)$')
+                 FROM pg_catalog.pg_description AS d
+                WHERE d.objoid = s.seq AND d.objsubid = 0
+                  AND d.classoid = 'pg_catalog.pg_class'::regclass) AS repaired
          FROM (SELECT CASE m.topic_name
                       WHEN 'event-store' THEN
                           '${event_store_global_position_table}'::regclass
