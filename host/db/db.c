@@ -523,19 +523,42 @@ static enum status lookup_row(void *arg, size_t index, struct db_rows *row,
     return status;
 }
 
+/* The queue goes out in front of it: what was queued is not waited for. */
+static enum status lookup_behind(struct db *db, const struct db_table *table,
+                                 const struct text *keys, size_t nkeys,
+                                 struct lookup_call *call, struct diag *diag)
+{
+    const struct db_queued *items = db->queue.items;
+    size_t count = db->queue.count;
+    size_t failed = count;
+    enum status status = db->driver->lookup_behind(db->session, items, count,
+                                                   &failed, table, keys, nkeys,
+                                                   lookup_row, call, diag);
+
+    if (status != STATUS_OK && failed < count)
+        db->failed_tag = items[failed].tag;
+    queue_sent(&db->queue);
+    return status;
+}
+
 enum status db_lookup(struct db *db, const struct db_table *table,
                       const struct text *keys, size_t nkeys, db_lookup_fn fn,
                       void *arg, struct diag *diag)
 {
     struct lookup_call call = {.fn = fn, .arg = arg, .db = db};
+    bool along = db->driver->lookup_behind != NULL && nkeys > 0 &&
+                 db->queue.count > 0;
     enum status status;
 
     diag = db_core_diag(db, diag);
-    status = db_core_prepare(db, diag);
+    status = along ? db_core_clear(db, diag) : db_core_prepare(db, diag);
     if (status != STATUS_OK || nkeys == 0)
         return status;
-    status = db->driver->lookup(db->session, table, keys, nkeys, lookup_row,
-                                &call, diag);
+    if (along)
+        status = lookup_behind(db, table, keys, nkeys, &call, diag);
+    else
+        status = db->driver->lookup(db->session, table, keys, nkeys, lookup_row,
+                                    &call, diag);
     return call.refused ? status : db_core_settle(db, status, diag);
 }
 

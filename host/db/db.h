@@ -299,7 +299,8 @@ typedef enum status (*db_lookup_fn)(void *arg, size_t index,
 /**
  * Reads the rows of `nkeys` distinct keys: the table has exactly one DB_KEY
  * column of type TEXT or UUID (then `keys` are the text form). Set-based: a
- * constant number of round trips. The queue is sent first.
+ * constant number of round trips. The queue is sent first, with a pipeline in
+ * the same one; `fn` queues nothing.
  */
 enum status db_lookup(struct db *db, const struct db_table *table,
                       const struct text *keys, size_t nkeys, db_lookup_fn fn,

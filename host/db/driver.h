@@ -99,6 +99,13 @@ struct db_driver {
                           const struct db_table *table, const struct text *keys,
                           size_t nkeys, db_lookup_fn fn, void *arg,
                           struct diag *diag);
+    /** NULL without a pipeline. `run` with DB_END_NONE, then `lookup`, in one
+     * round trip. The queue is not empty. */
+    enum status (*lookup_behind)(struct db_session *session,
+                                 const struct db_queued *queue, size_t count,
+                                 size_t *failed, const struct db_table *table,
+                                 const struct text *keys, size_t nkeys,
+                                 db_lookup_fn fn, void *arg, struct diag *diag);
     enum status (*script)(struct db_session *session, struct text script,
                           enum db_origin origin, struct diag *diag);
     enum status (*now)(struct db_session *session, int64_t *now_us,

@@ -231,6 +231,7 @@ const struct db_driver db_postgres_driver = {
     .announce = postgres_ahead_announce,
     .withdraw = postgres_ahead_clear,
     .lookup = postgres_lookup_rows,
+    .lookup_behind = postgres_lookup_behind,
     .script = postgres_statement_script,
     .now = now,
     .round_trips = round_trips,

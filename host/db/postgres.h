@@ -439,6 +439,15 @@ void postgres_ahead_clear(struct db_session *session);
 
 /* --- postgres_bulk.c ----------------------------------------------------- */
 
+/** Begins a pipeline with the queue; more may be sent behind it. On anything
+ * but OK there is none. */
+enum status postgres_bulk_lead(struct db_session *session,
+                               const struct db_queued *queue, size_t count,
+                               size_t *failed, struct diag *diag) MUST_CHECK;
+/** Ends a pipeline in which something could not be sent: what went before is
+ * answered, and its failure counts. */
+enum status postgres_bulk_drain(struct db_session *session, enum status unsent,
+                                size_t *failed, struct diag *diag) MUST_CHECK;
 /** As the driver's slot; DB_END_LEAVE too. */
 enum status postgres_bulk_run(struct db_session *session,
                               const struct db_queued *queue, size_t count,
@@ -463,11 +472,18 @@ bool postgres_bulk_needs_cast(unsigned element, unsigned target);
 
 /* --- postgres_lookup.c --------------------------------------------------- */
 
+/** As the driver's slots. */
 enum status postgres_lookup_rows(struct db_session *session,
                                  const struct db_table *table,
                                  const struct text *keys, size_t nkeys,
                                  db_lookup_fn fn, void *arg,
                                  struct diag *diag) MUST_CHECK;
+enum status postgres_lookup_behind(struct db_session *session,
+                                   const struct db_queued *queue, size_t count,
+                                   size_t *failed, const struct db_table *table,
+                                   const struct text *keys, size_t nkeys,
+                                   db_lookup_fn fn, void *arg,
+                                   struct diag *diag) MUST_CHECK;
 
 /* --- postgres_columns.c -------------------------------------------------- */
 

@@ -373,10 +373,8 @@ static enum status send_all(struct db_session *session,
     return STATUS_OK;
 }
 
-/* A statement that cannot be sent ends the sending; what went before it is
- * answered all the same, and an earlier failure counts. */
-static enum status drain(struct db_session *session, enum status unsent,
-                         size_t *failed, struct diag *diag)
+enum status postgres_bulk_drain(struct db_session *session, enum status unsent,
+                                size_t *failed, struct diag *diag)
 {
     struct diag why = *diag;
     size_t earlier = *failed;
@@ -393,6 +391,22 @@ static enum status drain(struct db_session *session, enum status unsent,
     }
     *diag = why;
     return unsent;
+}
+
+enum status postgres_bulk_lead(struct db_session *session,
+                               const struct db_queued *queue, size_t count,
+                               size_t *failed, struct diag *diag)
+{
+    enum status status = know_tables(session, queue, count, failed, diag);
+
+    if (status == STATUS_OK)
+        status = postgres_pipe_start(session, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = send_all(session, queue, count, failed, diag);
+    return status == STATUS_OK
+               ? STATUS_OK
+               : postgres_bulk_drain(session, status, failed, diag);
 }
 
 enum status postgres_bulk_run(struct db_session *session,
@@ -414,7 +428,7 @@ enum status postgres_bulk_run(struct db_session *session,
         postgres_ahead_send(session, NULL) == STATUS_LOST)
         status = postgres_error_lost(session, diag);
     if (status != STATUS_OK)
-        status = drain(session, status, failed, diag);
+        status = postgres_bulk_drain(session, status, failed, diag);
     else if (end == DB_END_LEAVE)
         status = postgres_pipe_leave(session, diag);
     else

@@ -61,32 +61,92 @@ static enum status give_rows(struct db_rows *rows, size_t nkeys,
     }
 }
 
-enum status postgres_lookup_rows(struct db_session *session,
-                                 const struct db_table *table,
-                                 const struct text *keys, size_t nkeys,
-                                 db_lookup_fn fn, void *arg, struct diag *diag)
+static struct db_sql lookup_sql(struct db_session *session,
+                                const struct db_table *table,
+                                const struct postgres_column **wants)
+{
+    size_t key = 0;
+
+    while (table->columns[key].role != DB_KEY)
+        key++;
+    build_lookup(&session->text, table, wants, key);
+    return db_sql_make(buffer_text(&session->text), DB_HOST);
+}
+
+static enum status ask(struct db_session *session, const struct db_table *table,
+                       const struct postgres_column **wants,
+                       const struct db_value *keys, struct db_rows **rows,
+                       struct diag *diag)
+{
+    struct db_sql sql = lookup_sql(session, table, wants);
+
+    return postgres_rows_query(session, &sql, keys, 1, rows, diag);
+}
+
+static enum status ask_behind(struct db_session *session,
+                              const struct db_queued *queue, size_t count,
+                              size_t *failed, const struct db_table *table,
+                              const struct postgres_column **wants,
+                              const struct db_value *keys,
+                              struct db_rows **rows, struct diag *diag)
+{
+    PGresult *result = NULL;
+    struct db_sql sql;
+    enum status status = postgres_bulk_lead(session, queue, count, failed,
+                                            diag);
+
+    if (status != STATUS_OK)
+        return status;
+    /* the queue has been in its place until now */
+    sql = lookup_sql(session, table, wants);
+    status = postgres_statement_send(session, &sql, keys, 1, DB_ANY_ROWS,
+                                     PG_NO_ITEM, diag);
+    if (status == STATUS_OK)
+        status = postgres_pipe_finish(session, &result, failed, diag);
+    else
+        status = postgres_bulk_drain(session, status, failed, diag);
+    if (status == STATUS_OK)
+        *rows = postgres_rows_new(result);
+    else if (status == STATUS_PERMANENT) /* a table may have been altered */
+        postgres_columns_forget(session);
+    return status;
+}
+
+enum status postgres_lookup_behind(struct db_session *session,
+                                   const struct db_queued *queue, size_t count,
+                                   size_t *failed, const struct db_table *table,
+                                   const struct text *keys, size_t nkeys,
+                                   db_lookup_fn fn, void *arg,
+                                   struct diag *diag)
 {
     const struct postgres_column **wants = mem_alloc((table->ncolumns + 1) *
                                                      sizeof(void *));
-    struct db_value param = db_texts(keys, nkeys);
+    const struct db_value param = db_texts(keys, nkeys);
     struct db_rows *rows = NULL;
-    struct db_sql sql;
-    size_t key = 0;
     enum status status = driver_bulk_check_lookup(table, diag);
 
     if (status == STATUS_OK)
         status = postgres_bulk_columns(session, table, wants, diag);
-    if (status == STATUS_OK) {
-        while (table->columns[key].role != DB_KEY)
-            key++;
-        build_lookup(&session->text, table, wants, key);
-        sql = db_sql_make(buffer_text(&session->text), DB_HOST);
-        status = postgres_rows_query(session, &sql, &param, 1, &rows, diag);
-    }
+    if (status == STATUS_OK && count == 0)
+        status = ask(session, table, wants, &param, &rows, diag);
+    else if (status == STATUS_OK)
+        status = ask_behind(session, queue, count, failed, table, wants, &param,
+                            &rows, diag);
     mem_free((void *)wants);
     if (status != STATUS_OK)
         return status;
     status = give_rows(rows, nkeys, fn, arg, diag);
     postgres_rows_close(rows);
     return status;
+}
+
+enum status postgres_lookup_rows(struct db_session *session,
+                                 const struct db_table *table,
+                                 const struct text *keys, size_t nkeys,
+                                 db_lookup_fn fn, void *arg, struct diag *diag)
+{
+    size_t failed = 0;
+
+    return postgres_lookup_behind(session, NULL, 0, &failed, table, keys, nkeys,
+                                  fn, arg, diag);
 }

@@ -29,6 +29,40 @@ static void a_transaction_of_queued_statements_is_one_round_trip(void **state)
     assert_int_equal(number(f, "SELECT count(*) FROM t"), 102);
 }
 
+static enum status ignore_row(void *arg, size_t index, struct db_rows *row,
+                              struct diag *diag)
+{
+    (void)arg;
+    (void)index;
+    (void)row;
+    (void)diag;
+    return STATUS_OK;
+}
+
+static void a_lookup_takes_the_queue_along(void **state)
+{
+    struct fixture *f = *state;
+    const struct db_column columns[] = {
+        {.name = "id", .type = DB_TEXT, .role = DB_KEY},
+        {.name = "total", .type = DB_INT64, .role = DB_SET},
+    };
+    const struct db_table accounts = {
+        .name = "account", .columns = columns, .ncolumns = 2};
+    const struct text keys[] = {TEXT_LITERAL("a")};
+    int64_t before = 0;
+
+    make_table(f);
+    run(f, "CREATE TABLE account (id TEXT PRIMARY KEY, total BIGINT)");
+    for (int i = 0; i < 2; i++) {
+        before = trips(f); /* the table's columns are known the second time */
+        begin(f);
+        insert_later(f, i, i);
+        ok(f, db_lookup(f->db, &accounts, keys, 1, ignore_row, NULL, &f->diag));
+        commit(f);
+    }
+    assert_int_equal(trips(f), before + 2);
+}
+
 static void an_empty_transaction_costs_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -455,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         on_postgres(a_transaction_of_queued_statements_is_one_round_trip),
+        on_postgres(a_lookup_takes_the_queue_along),
         on_postgres(an_empty_transaction_costs_nothing),
         on_postgres(a_query_of_the_host_gives_what_is_expected),
         on_postgres(an_announced_query_comes_along_with_the_commit),

@@ -496,6 +496,48 @@ static void what_the_callback_says_does_not_doom_the_transaction(void **state)
     commit(f);
 }
 
+static void what_is_queued_goes_in_front_of_a_lookup(void **state)
+{
+    struct fixture *f = *state;
+    const struct text keys[] = {TEXT_LITERAL("a"), TEXT_LITERAL("b")};
+    const struct db_value row[] = {db_string("a"), db_null(), db_integer(9)};
+    struct found found = {0};
+
+    make_accounts(f);
+    begin(f);
+    ok(f, db_queue_bulk(f->db, DB_INSERT, &accounts, row, 1, 1, &f->diag));
+    queue_one(f, "INSERT INTO ACCOUNT (id, total) VALUES ('b', ?1)", 4, 1, 2);
+    ok(f, db_lookup(f->db, &accounts, keys, 2, take_row, &found, &f->diag));
+    assert_int_equal(found.count, 2);
+    assert_int_equal(found.total, 13);
+    commit(f);
+    assert_int_equal(number(f, "SELECT sum(total) FROM ACCOUNT"), 13);
+}
+
+static void
+what_fails_in_front_of_a_lookup_is_named_and_nothing_is_read(void **state)
+{
+    struct fixture *f = *state;
+    const struct text keys[] = {TEXT_LITERAL("a")};
+    struct found found = {0};
+    int64_t tag = 0;
+
+    fill_accounts(f);
+    begin(f);
+    queue_one(f, "UPDATE ACCOUNT SET name = 'x' WHERE total < ?1", 1000,
+              DB_ANY_ROWS, 3);
+    queue_one(f, "DELETE FROM ACCOUNT WHERE total = ?1", 1000, 1, 4);
+    assert_int_equal(
+        db_lookup(f->db, &accounts, keys, 1, take_row, &found, &f->diag),
+        STATUS_CONFLICT);
+    assert_int_equal(found.count, 0);
+    assert_int_equal(db_failed_tag(f->db), 4);
+    assert_int_equal(db_commit(f->db, &tag, &f->diag), STATUS_CONFLICT);
+    assert_int_equal(tag, 4);
+    assert_int_equal(number(f, "SELECT count(*) FROM ACCOUNT WHERE name = 'x'"),
+                     0);
+}
+
 /* --- on SQLite alone -------------------------------------------------------
  */
 
@@ -606,6 +648,9 @@ int main(void)
         on_every_driver(what_was_dropped_never_runs),
         on_every_driver(a_mark_does_not_hold_what_went_out),
         on_every_driver(what_the_callback_says_does_not_doom_the_transaction),
+        on_every_driver(what_is_queued_goes_in_front_of_a_lookup),
+        on_every_driver(
+            what_fails_in_front_of_a_lookup_is_named_and_nothing_is_read),
         on_sqlite(parameters_are_copied),
         on_sqlite(a_sum_beyond_64_bits_is_an_error_and_no_real_number),
         on_sqlite(integers_may_be_added_to_a_real_column),
