@@ -1,9 +1,12 @@
 -- A step that a saga still needs and that is not declared any more: what it
--- awaits, or, while it is under way, what it may have to undo.
+-- awaits, or, while it is under way, what it may have to undo. Only sagas that
+-- await something have the deadline of their steps, so those that have ended
+-- are not read.
 -- ?1 saga type  ?2 declared steps  ?3 those of them that can be undone
 -- Gives: saga id, step, state of the first by saga; or nothing.
-SELECT s.saga_id, s.step_name, s.state
-  FROM ${saga_steps_table} AS s
+SELECT STRAIGHT_JOIN s.saga_id, s.step_name, s.state
+  FROM ${saga_deadlines_table} AS d FORCE INDEX (uq_${saga_deadlines_table})
+  JOIN ${saga_steps_table} AS s ON s.instance_id = d.instance_id
   LEFT JOIN JSON_TABLE(?2, '$[*]' COLUMNS (
            name VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin
                PATH '$')) AS declared
@@ -12,7 +15,7 @@ SELECT s.saga_id, s.step_name, s.state
            name VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin
                PATH '$')) AS undoable
     ON undoable.name = s.step_name
- WHERE s.saga_type = ?1
+ WHERE d.saga_type = ?1 AND d.name = 'moontide:step'
    AND CASE WHEN s.state IN ('COMPENSATING', 'STUCK')
             THEN undoable.name ELSE declared.name END IS NULL
    AND (s.state IN ('SENT', 'OVERDUE', 'COMPENSATING', 'STUCK')

@@ -1,10 +1,14 @@
 -- A step that a saga still needs and that is not declared any more: what it
--- awaits, or, while it is under way, what it may have to undo.
+-- awaits, or, while it is under way, what it may have to undo. Only sagas that
+-- await something have the deadline of their steps, so those that have ended
+-- are not read.
 -- ?1 saga type  ?2 declared steps  ?3 those of them that can be undone
 -- Gives: saga id, step, state of the first by saga; or nothing.
 SELECT s.saga_id, s.step_name, s.state
-  FROM ${saga_steps_table} AS s
- WHERE s.saga_type = ?1
+  FROM ${saga_deadlines_table} AS d
+ CROSS JOIN ${saga_steps_table} AS s
+ WHERE d.saga_type = ?1 AND d.name = 'moontide:step'
+   AND s.instance_id = d.instance_id
    AND CASE WHEN s.state IN ('COMPENSATING', 'STUCK')
             THEN s.step_name NOT IN (SELECT value FROM json_each(?3))
             ELSE s.step_name NOT IN (SELECT value FROM json_each(?2)) END
