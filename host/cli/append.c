@@ -4,7 +4,7 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 
-#include "base/json.h"
+#include "base/json_member.h"
 #include "topic/message.h"
 
 #include <errno.h>
@@ -131,28 +131,18 @@ static enum status append_all(struct run *run, struct diag *diag)
     return status == STATUS_OK ? status : say_what_was_kept(run, diag);
 }
 
-static void write_position(struct buffer *out, bool *first, const char *key,
-                           int64_t position)
-{
-    json_write_key(out, first, key);
-    if (position > 0)
-        buffer_printf(out, "%" PRId64, position);
-    else
-        buffer_append_string(out, "null");
-}
-
 static void print_json(const struct run *run, struct buffer *out)
 {
     const struct totals *totals = &run->totals;
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, words[run->kind].done);
-    buffer_printf(out, "%" PRId64, totals->written);
-    json_write_key(out, &first, "repeated");
-    buffer_printf(out, "%" PRId64, totals->repeated);
-    write_position(out, &first, "first_position", totals->first_position);
-    write_position(out, &first, "last_position", totals->last_position);
+    json_member_int64(out, &first, words[run->kind].done, totals->written);
+    json_member_int64(out, &first, "repeated", totals->repeated);
+    json_member_int64_if(out, &first, "first_position",
+                         totals->first_position > 0, totals->first_position);
+    json_member_int64_if(out, &first, "last_position",
+                         totals->last_position > 0, totals->last_position);
     buffer_append_string(out, "}\n");
 }
 

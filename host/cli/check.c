@@ -3,6 +3,7 @@
 #include "cli/output.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "run/application.h"
 
 #include <inttypes.h>
@@ -48,18 +49,15 @@ static void write_field(struct buffer *out,
 
     write_field_type(field, &type);
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "name");
-    json_write_string(out, text_of(field->name));
-    json_write_key(out, &first, "type");
-    json_write_string(out, buffer_text(&type));
+    json_member_string(out, &first, "name", field->name);
+    json_member_text(out, &first, "type", buffer_text(&type));
     if (field->values != NULL) {
         json_write_key(out, &first, "values");
         write_words(out, field->values);
     }
-    json_write_key(out, &first, "unique");
-    buffer_append_string(out, field->unique ? "true" : "false");
-    json_write_key(out, &first, "optional");
-    buffer_append_string(out, field->optional ? "true}" : "false}");
+    json_member_bool(out, &first, "unique", field->unique);
+    json_member_bool(out, &first, "optional", field->optional);
+    buffer_append_char(out, '}');
     buffer_free(&type);
 }
 
@@ -70,8 +68,8 @@ static void write_fingerprint(struct buffer *out,
 
     buffer_append_char(out, '{');
     for (int p = 0; p < FINGERPRINT_PARTS; p++) {
-        json_write_key(out, &first, fingerprint_part_word(p));
-        json_write_string(out, text_of(fingerprint->part[p]));
+        json_member_string(out, &first, fingerprint_part_word(p),
+                           fingerprint->part[p]);
     }
     buffer_append_char(out, '}');
 }
@@ -94,19 +92,16 @@ static void write_policy(struct buffer *out, bool *first,
                   (double)retry->delay_us / (double)CLOCK_SECOND, retry->factor,
                   (double)retry->max_delay_us / (double)CLOCK_SECOND,
                   retry->jitter);
-    json_write_key(out, first, "on_error");
-    json_write_string(out, text_of(spent_word(policy)));
+    json_member_string(out, first, "on_error", spent_word(policy));
 }
 
 /* What is compared at every start, and what follows from it. */
 static void write_change(struct buffer *out, bool *first,
                          const struct declaration *declaration)
 {
-    json_write_key(out, first, "revision");
-    buffer_printf(out, "%" PRId64, declaration->revision);
-    json_write_key(out, first, "on_change");
-    buffer_append_string(out, declaration->rebuild_on_change ? "\"rebuild\""
-                                                             : "\"halt\"");
+    json_member_int64(out, first, "revision", declaration->revision);
+    json_member_string(out, first, "on_change",
+                       declaration->rebuild_on_change ? "rebuild" : "halt");
     json_write_key(out, first, "fingerprint");
     write_fingerprint(out, &declaration->fingerprint);
 }
@@ -114,9 +109,17 @@ static void write_change(struct buffer *out, bool *first,
 static void write_start(struct buffer *out, bool *first,
                         const struct declaration *declaration)
 {
-    json_write_key(out, first, "start");
-    buffer_append_string(out,
-                         declaration->starts_now ? "\"now\"" : "\"beginning\"");
+    json_member_string(out, first, "start",
+                       declaration->starts_now ? "now" : "beginning");
+}
+
+/* What every declaration has: its name, and where it stands. */
+static void write_place(struct buffer *out, bool *first, const char *name,
+                        const char *file, int line)
+{
+    json_member_string(out, first, "name", name);
+    json_member_string(out, first, "file", file);
+    json_member_int64(out, first, "line", line);
 }
 
 static void write_declaration(struct buffer *out,
@@ -125,16 +128,11 @@ static void write_declaration(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "kind");
-    json_write_string(out, text_of(declaration_kind_word(declaration->kind)));
-    json_write_key(out, &first, "name");
-    json_write_string(out, text_of(declaration->name));
-    json_write_key(out, &first, "file");
-    json_write_string(out, text_of(declaration->file));
-    json_write_key(out, &first, "line");
-    buffer_printf(out, "%d", declaration->line);
-    json_write_key(out, &first, "source");
-    json_write_string(out, text_of(declaration->source));
+    json_member_string(out, &first, "kind",
+                       declaration_kind_word(declaration->kind));
+    write_place(out, &first, declaration->name, declaration->file,
+                declaration->line);
+    json_member_string(out, &first, "source", declaration->source);
     write_policy(out, &first, &declaration->policy);
     if (declaration_is_projection(declaration))
         write_change(out, &first, declaration);
@@ -145,8 +143,7 @@ static void write_declaration(struct buffer *out,
     json_write_key(out, &first, "aggregates");
     write_texts(out, declaration->aggregates, declaration->naggregates);
     if (declaration->kind == DECLARATION_PROJECTION) {
-        json_write_key(out, &first, "table");
-        json_write_string(out, text_of(declaration->table));
+        json_member_string(out, &first, "table", declaration->table);
         json_write_key(out, &first, "fields");
         buffer_append_char(out, '[');
         for (size_t i = 0; i < declaration->nfields; i++) {
@@ -156,14 +153,12 @@ static void write_declaration(struct buffer *out,
         }
         buffer_append_char(out, ']');
     } else if (declaration->kind == DECLARATION_SQL_PROJECTION) {
-        json_write_key(out, &first, "resettable");
-        buffer_append_string(out, declaration->resettable ? "true" : "false");
+        json_member_bool(out, &first, "resettable", declaration->resettable);
     } else if (declaration->kind == DECLARATION_SAGA) {
         check_saga_write(out, &first, declaration);
     }
     if (declaration->tables_file != NULL) {
-        json_write_key(out, &first, "tables");
-        json_write_string(out, text_of(declaration->tables_file));
+        json_member_string(out, &first, "tables", declaration->tables_file);
     }
     buffer_append_char(out, '}');
 }
@@ -173,20 +168,13 @@ static void write_event_type(struct buffer *out, const struct event_type *type)
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "name");
-    json_write_string(out, text_of(type->name));
-    json_write_key(out, &first, "file");
-    json_write_string(out, text_of(type->file));
-    json_write_key(out, &first, "line");
-    buffer_printf(out, "%d", type->line);
-    json_write_key(out, &first, "revision");
-    buffer_printf(out, "%d", type->revision);
-    json_write_key(out, &first, "oldest");
-    buffer_printf(out, "%d", type->oldest);
+    write_place(out, &first, type->name, type->file, type->line);
+    json_member_int64(out, &first, "revision", type->revision);
+    json_member_int64(out, &first, "oldest", type->oldest);
     json_write_key(out, &first, "into");
     write_texts(out, type->into, type->ninto);
-    json_write_key(out, &first, "checked");
-    buffer_append_string(out, type->has_fields ? "true}" : "false}");
+    json_member_bool(out, &first, "checked", type->has_fields);
+    buffer_append_char(out, '}');
 }
 
 static void write_aggregate(struct buffer *out,
@@ -195,12 +183,7 @@ static void write_aggregate(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "name");
-    json_write_string(out, text_of(aggregate->name));
-    json_write_key(out, &first, "file");
-    json_write_string(out, text_of(aggregate->file));
-    json_write_key(out, &first, "line");
-    buffer_printf(out, "%d", aggregate->line);
+    write_place(out, &first, aggregate->name, aggregate->file, aggregate->line);
     json_write_key(out, &first, "commands");
     write_texts(out, aggregate->commands, aggregate->ncommands);
     json_write_key(out, &first, "types");
@@ -219,17 +202,8 @@ static void write_publisher(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "name");
-    json_write_string(out, text_of(publisher->name));
-    json_write_key(out, &first, "file");
-    json_write_string(out, text_of(publisher->file));
-    json_write_key(out, &first, "line");
-    buffer_printf(out, "%d", publisher->line);
-    json_write_key(out, &first, "to"); /* null: a function */
-    if (publisher->to != NULL)
-        json_write_string(out, text_of(publisher->to));
-    else
-        buffer_append_string(out, "null");
+    write_place(out, &first, publisher->name, publisher->file, publisher->line);
+    json_member_string(out, &first, "to", publisher->to); /* null: a function */
     buffer_append_char(out, '}');
 }
 

@@ -1,6 +1,7 @@
 #include "cli/check_saga.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "cli/output.h"
 #include "model/saga_steps.h"
 
@@ -52,8 +53,8 @@ void check_saga_write(struct buffer *out, bool *first,
         before = ",";
     }
     buffer_append_char(out, ']');
-    json_write_key(out, first, "unknown");
-    json_write_string(out, text_of(declaration_unknown_word(saga->unknown)));
+    json_member_string(out, first, "unknown",
+                       declaration_unknown_word(saga->unknown));
     json_write_key(out, first, "deadlines");
     buffer_append_char(out, '[');
     for (size_t i = 0; i < saga->ndeadlines; i++) {

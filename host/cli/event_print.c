@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_member.h"
 #include "cli/output.h"
 
 #include <inttypes.h>
@@ -43,23 +44,6 @@ void event_print_end(struct event_print *print)
     buffer_free(&print->cell);
 }
 
-static void write_int64(struct buffer *out, bool *first, const char *key,
-                        int64_t value)
-{
-    json_write_key(out, first, key);
-    buffer_printf(out, "%" PRId64, value);
-}
-
-static void write_text(struct buffer *out, bool *first, const char *key,
-                       struct text text)
-{
-    json_write_key(out, first, key);
-    if (text.data == NULL)
-        buffer_append_string(out, "null");
-    else
-        json_write_string(out, text);
-}
-
 /* Byte for byte, but a line break between tokens must not end the line. */
 static void write_document(struct buffer *out, bool *first, const char *key,
                            struct text json)
@@ -82,27 +66,24 @@ static void write_document(struct buffer *out, bool *first, const char *key,
 static void print_json(struct event_print *print, const struct message *message)
 {
     struct buffer *out = &print->line;
-    char id[UUID_TEXT_LEN + 1];
-    char time[CLOCK_TEXT_SIZE];
     bool first = true;
 
-    uuid_format(&message->id, id);
-    clock_format(message->occurred_at, time);
     buffer_append_char(out, '{');
-    write_int64(out, &first, "position", message->position);
-    write_text(out, &first, "id", text_of(id));
-    write_text(out, &first, "type", message->type);
-    write_int64(out, &first, "revision", message->revision);
-    write_text(out, &first, "key", message->key);
-    write_int64(out, &first, "partition", message->partition);
+    json_member_int64(out, &first, "position", message->position);
+    json_member_id(out, &first, "id", &message->id);
+    json_member_text(out, &first, "type", message->type);
+    json_member_int64(out, &first, "revision", message->revision);
+    json_member_text(out, &first, "key", message->key);
+    json_member_int64(out, &first, "partition", message->partition);
     if (message->aggregate_type.data != NULL) {
-        write_text(out, &first, "aggregate_type", message->aggregate_type);
-        write_text(out, &first, "aggregate_id", message->aggregate_id);
-        write_int64(out, &first, "sequence", message->sequence);
+        json_member_text(out, &first, "aggregate_type",
+                         message->aggregate_type);
+        json_member_text(out, &first, "aggregate_id", message->aggregate_id);
+        json_member_int64(out, &first, "sequence", message->sequence);
     }
     write_document(out, &first, "payload", message->payload);
     write_document(out, &first, "metadata", message->metadata);
-    write_text(out, &first, "occurred_at", text_of(time));
+    json_member_time(out, &first, "occurred_at", message->occurred_at);
     buffer_append_char(out, '}');
 }
 
@@ -112,24 +93,21 @@ static void print_export(struct event_print *print,
                          const struct message *message)
 {
     struct buffer *out = &print->line;
-    char id[UUID_TEXT_LEN + 1];
-    char time[CLOCK_TEXT_SIZE];
     bool first = true;
 
-    uuid_format(&message->id, id);
-    clock_format(message->occurred_at, time);
     buffer_append_char(out, '{');
-    write_text(out, &first, "id", text_of(id));
+    json_member_id(out, &first, "id", &message->id);
     if (message->aggregate_type.data != NULL) {
-        write_text(out, &first, "aggregate_type", message->aggregate_type);
-        write_text(out, &first, "aggregate_id", message->aggregate_id);
+        json_member_text(out, &first, "aggregate_type",
+                         message->aggregate_type);
+        json_member_text(out, &first, "aggregate_id", message->aggregate_id);
     } else if (message->key.data != NULL) {
-        write_text(out, &first, "key", message->key);
+        json_member_text(out, &first, "key", message->key);
     }
-    write_text(out, &first, "type", message->type);
+    json_member_text(out, &first, "type", message->type);
     if (message->revision != 0)
-        write_int64(out, &first, "revision", message->revision);
-    write_text(out, &first, "occurred_at", text_of(time));
+        json_member_int64(out, &first, "revision", message->revision);
+    json_member_time(out, &first, "occurred_at", message->occurred_at);
     write_document(out, &first, "payload", message->payload);
     if (message->metadata.data != NULL)
         write_document(out, &first, "metadata", message->metadata);

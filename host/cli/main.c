@@ -8,7 +8,7 @@
 #include "cli/parse.h"
 #include "run/application.h"
 
-#include "base/json.h"
+#include "base/json_member.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,10 +66,8 @@ static void print_error(const struct cli *cli, const struct diag *diag)
         bool first = true;
 
         buffer_append_string(&line, "{\"error\":{");
-        json_write_key(&line, &first, "status");
-        json_write_string(&line, text_of(status_word(diag->status)));
-        json_write_key(&line, &first, "message");
-        json_write_string(&line, text_of(diag->message));
+        json_member_string(&line, &first, "status", status_word(diag->status));
+        json_member_string(&line, &first, "message", diag->message);
         buffer_append_string(&line, "}}\n");
     }
     fwrite(line.data, 1, line.len, cli->err);

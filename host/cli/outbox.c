@@ -2,7 +2,7 @@
 #include "cli/output.h"
 #include "outbox/outbox_list.h"
 
-#include "base/json.h"
+#include "base/json_member.h"
 #include "run/application.h"
 
 #include <inttypes.h>
@@ -11,57 +11,30 @@
 
 /* --- JSON ---------------------------------------------------------------- */
 
-static void write_text(struct buffer *out, bool *first, const char *name,
-                       const char *value)
-{
-    json_write_key(out, first, name);
-    if (value != NULL)
-        json_write_string(out, text_of(value));
-    else
-        buffer_append_string(out, "null");
-}
-
-static void write_json(struct buffer *out, bool *first, const char *name,
-                       const char *json)
-{
-    json_write_key(out, first, name);
-    buffer_append_string(out, json != NULL ? json : "null");
-}
-
-static void write_time(struct buffer *out, bool *first, const char *name,
-                       int64_t time)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    clock_format(time, text);
-    write_text(out, first, name, time != 0 ? text : NULL);
-}
-
 static void write_row(struct buffer *out, const struct outbox_row *row)
 {
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_text(out, &first, "id", row->id);
-    write_text(out, &first, "publisher", row->route);
-    write_text(out, &first, "event_id", row->event_id);
-    write_text(out, &first, "type", row->type);
-    write_text(out, &first, "status", row->status);
-    write_text(out, &first, "ordering_key", row->ordering_key);
-    write_text(out, &first, "tenant_id", row->tenant_id);
-    write_text(out, &first, "execution_id", row->execution_id);
-    write_text(out, &first, "correlation_id", row->correlation_id);
-    write_text(out, &first, "causation_id", row->causation_id);
-    write_json(out, &first, "metadata", row->metadata);
+    json_member_string(out, &first, "id", row->id);
+    json_member_string(out, &first, "publisher", row->route);
+    json_member_string(out, &first, "event_id", row->event_id);
+    json_member_string(out, &first, "type", row->type);
+    json_member_string(out, &first, "status", row->status);
+    json_member_string(out, &first, "ordering_key", row->ordering_key);
+    json_member_string(out, &first, "tenant_id", row->tenant_id);
+    json_member_string(out, &first, "execution_id", row->execution_id);
+    json_member_string(out, &first, "correlation_id", row->correlation_id);
+    json_member_string(out, &first, "causation_id", row->causation_id);
+    json_member_raw(out, &first, "metadata", text_of(row->metadata));
     if (row->payload != NULL)
-        write_json(out, &first, "payload", row->payload);
-    json_write_key(out, &first, "attempts");
-    buffer_printf(out, "%" PRId64, row->attempts);
-    write_text(out, &first, "last_error", row->last_error);
-    write_time(out, &first, "occurred_at", row->occurred_at);
-    write_time(out, &first, "created_at", row->created_at);
-    write_time(out, &first, "available_at", row->available_at);
-    write_time(out, &first, "published_at", row->published_at);
+        json_member_raw(out, &first, "payload", text_of(row->payload));
+    json_member_int64(out, &first, "attempts", row->attempts);
+    json_member_string(out, &first, "last_error", row->last_error);
+    json_member_time_or_null(out, &first, "occurred_at", row->occurred_at);
+    json_member_time_or_null(out, &first, "created_at", row->created_at);
+    json_member_time_or_null(out, &first, "available_at", row->available_at);
+    json_member_time_or_null(out, &first, "published_at", row->published_at);
     buffer_append_char(out, '}');
 }
 

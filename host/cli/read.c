@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/json_member.h"
 #include "base/memory.h"
 #include "model/read_model.h"
 #include "run/application.h"
@@ -62,10 +63,8 @@ static void write_json(struct reader *reader, struct text key,
     bool first = true;
 
     buffer_append_string(&out, reader->count > 1 ? ",\n{" : "[{");
-    json_write_key(&out, &first, "key");
-    json_write_string(&out, key);
-    json_write_key(&out, &first, "state");
-    buffer_append_text(&out, state);
+    json_member_text(&out, &first, "key", key);
+    json_member_raw(&out, &first, "state", state);
     json_write_key(&out, &first, "position");
     buffer_printf(&out, "%" PRId64 "}",
                   reader->positions[hash_partition(key, reader->partitions)]);

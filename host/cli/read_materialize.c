@@ -1,6 +1,7 @@
 #include "cli/read_materialize.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "cli/progress.h"
 #include "cli/read_table.h"
 #include "run/application.h"
@@ -16,13 +17,6 @@ static void show_progress(void *arg, int64_t done, int64_t total)
 
 /* --- JSON ---------------------------------------------------------------- */
 
-static void write_state(struct buffer *out, bool *first, const char *name,
-                        struct text state)
-{
-    json_write_key(out, first, name);
-    buffer_append_text(out, state.data != NULL ? state : text_of("null"));
-}
-
 struct differences {
     struct buffer *out;
     bool first;
@@ -36,18 +30,10 @@ static void write_difference(void *arg, struct text path, struct text stored,
 
     buffer_append_string(list->out, list->first ? "{" : ",{");
     list->first = false;
-    json_write_key(list->out, &first, "path");
-    json_write_string(list->out, path);
-    write_state(list->out, &first, "stored", stored);
-    write_state(list->out, &first, "computed", computed);
+    json_member_text(list->out, &first, "path", path);
+    json_member_raw(list->out, &first, "stored", stored);
+    json_member_raw(list->out, &first, "computed", computed);
     buffer_append_char(list->out, '}');
-}
-
-static void write_integer(struct buffer *out, bool *first, const char *name,
-                          int64_t value)
-{
-    json_write_key(out, first, name);
-    buffer_printf(out, "%" PRId64, value);
 }
 
 static void print_json(struct cli *cli, struct text key,
@@ -58,20 +44,14 @@ static void print_json(struct cli *cli, struct text key,
     bool first = true;
 
     buffer_append_string(&out, "[{");
-    json_write_key(&out, &first, "key");
-    json_write_string(&out, key);
-    write_state(&out, &first, "state", result->state);
-    write_integer(&out, &first, "position", result->position);
-    write_integer(&out, &first, "messages", result->messages);
-    write_state(&out, &first, "stored", result->stored);
-    write_integer(&out, &first, "stored_position", result->stored_position);
-    json_write_key(&out, &first, "compared");
-    buffer_append_string(&out, result->incomparable == NULL ? "true" : "false");
-    json_write_key(&out, &first, "reason");
-    if (result->incomparable != NULL)
-        json_write_string(&out, text_of(result->incomparable));
-    else
-        buffer_append_string(&out, "null");
+    json_member_text(&out, &first, "key", key);
+    json_member_raw(&out, &first, "state", result->state);
+    json_member_int64(&out, &first, "position", result->position);
+    json_member_int64(&out, &first, "messages", result->messages);
+    json_member_raw(&out, &first, "stored", result->stored);
+    json_member_int64(&out, &first, "stored_position", result->stored_position);
+    json_member_bool(&out, &first, "compared", result->incomparable == NULL);
+    json_member_string(&out, &first, "reason", result->incomparable);
     json_write_key(&out, &first, "differences");
     buffer_append_char(&out, '[');
     if (result->incomparable == NULL)

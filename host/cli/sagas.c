@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_member.h"
 #include "cli/operator.h"
 #include "cli/output.h"
 #include "cli/saga_steps.h"
@@ -18,36 +19,19 @@
 /* --- list ------------------------------------------------------------------
  */
 
-static void write_time(struct buffer *out, bool *first, const char *key,
-                       int64_t at)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    clock_format(at, text);
-    json_write_key(out, first, key);
-    json_write_string(out, text_of(text));
-}
-
 /* The members of one saga, without the braces. */
 static void write_saga(struct buffer *out, bool *first, struct text type,
                        const struct saga_instance *saga)
 {
-    char id[UUID_TEXT_LEN + 1];
-
-    uuid_format(&saga->id, id);
-    json_write_key(out, first, "type");
-    json_write_string(out, type);
-    json_write_key(out, first, "id");
-    json_write_string(out, saga->saga_id);
-    json_write_key(out, first, "state");
-    json_write_string(out, text_of(saga->completed ? "completed" : "active"));
-    write_time(out, first, "begun_at", saga_begun_at(&saga->id));
+    json_member_text(out, first, "type", type);
+    json_member_text(out, first, "id", saga->saga_id);
+    json_member_string(out, first, "state",
+                       saga->completed ? "completed" : "active");
+    json_member_time(out, first, "begun_at", saga_begun_at(&saga->id));
     if (saga->completed)
-        write_time(out, first, "completed_at", saga->completed_at);
-    json_write_key(out, first, "instance");
-    json_write_string(out, text_of(id));
-    json_write_key(out, first, "version");
-    buffer_printf(out, "%" PRId64, saga->version);
+        json_member_time(out, first, "completed_at", saga->completed_at);
+    json_member_id(out, first, "instance", &saga->id);
+    json_member_int64(out, first, "version", saga->version);
 }
 
 static void print_list_json(struct cli *cli, const struct saga_list *list)
@@ -213,8 +197,7 @@ static void print_shown_json(struct cli *cli, const struct shown *shown)
 
     buffer_append_char(&out, '{');
     write_saga(&out, &first, text_of(shown->type), &shown->saga);
-    json_write_key(&out, &first, "data");
-    buffer_append_text(&out, shown->saga.state);
+    json_member_raw(&out, &first, "data", shown->saga.state);
     json_write_key(&out, &first, "steps");
     saga_step_operate_json(&out, &shown->steps);
     /* {"deadlines": [...], "total": n} */
@@ -271,26 +254,18 @@ static enum status show_saga(struct cli *cli,
 static void print_deleted_json(struct cli *cli, const struct saga_deletion *d)
 {
     struct buffer out = BUFFER_EMPTY;
-    char id[UUID_TEXT_LEN + 1];
     bool first = true;
 
-    uuid_format(&d->instance, id);
     buffer_append_char(&out, '{');
-    json_write_key(&out, &first, "type");
-    json_write_string(&out, text_of(cli->args[1]));
-    json_write_key(&out, &first, "id");
-    json_write_string(&out, text_of(cli->args[2]));
-    json_write_key(&out, &first, "state");
-    json_write_string(&out, text_of(d->completed ? "completed" : "active"));
-    json_write_key(&out, &first, "instance");
-    json_write_string(&out, text_of(id));
-    buffer_printf(
-        &out, ",\"deadlines\":%" PRId64 ",\"steps\":%" PRId64 ",\"outbox\":",
-        d->deadlines, d->steps);
-    if (d->outbox < 0)
-        buffer_append_string(&out, "null}\n");
-    else
-        buffer_printf(&out, "%" PRId64 "}\n", d->outbox);
+    json_member_string(&out, &first, "type", cli->args[1]);
+    json_member_string(&out, &first, "id", cli->args[2]);
+    json_member_string(&out, &first, "state",
+                       d->completed ? "completed" : "active");
+    json_member_id(&out, &first, "instance", &d->instance);
+    json_member_int64(&out, &first, "deadlines", d->deadlines);
+    json_member_int64(&out, &first, "steps", d->steps);
+    json_member_int64_if(&out, &first, "outbox", d->outbox >= 0, d->outbox);
+    buffer_append_string(&out, "}\n");
     fwrite(out.data, 1, out.len, cli->out);
     buffer_free(&out);
 }

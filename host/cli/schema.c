@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "db/url.h"
 #include "run/application.h"
 #include "schema/schema.h"
@@ -15,10 +16,8 @@ static enum status print_schema(struct cli *cli, const char *dialect,
 
     if (status == STATUS_OK && cli->json) {
         buffer_append_char(&out, '{');
-        json_write_key(&out, &first, "dialect");
-        json_write_string(&out, text_of(dialect));
-        json_write_key(&out, &first, "ddl");
-        json_write_string(&out, buffer_text(&ddl));
+        json_member_string(&out, &first, "dialect", dialect);
+        json_member_text(&out, &first, "ddl", buffer_text(&ddl));
         buffer_append_string(&out, "}\n");
         fwrite(out.data, 1, out.len, cli->out);
     } else if (status == STATUS_OK) {

@@ -1,52 +1,9 @@
 #include "cli/status_json.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 
 #include <inttypes.h>
-
-static void write_string(struct buffer *out, bool *first, const char *key,
-                         const char *value)
-{
-    json_write_key(out, first, key);
-    json_write_string(out, text_of(value));
-}
-
-static void write_integer(struct buffer *out, bool *first, const char *key,
-                          int64_t value)
-{
-    json_write_key(out, first, key);
-    buffer_printf(out, "%" PRId64, value);
-}
-
-static void write_time(struct buffer *out, bool *first, const char *key,
-                       int64_t time_us)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    clock_format(time_us, text);
-    write_string(out, first, key, text);
-}
-
-static void write_time_or_null(struct buffer *out, bool *first, const char *key,
-                               int64_t time_us)
-{
-    if (time_us != 0) {
-        write_time(out, first, key, time_us);
-        return;
-    }
-    json_write_key(out, first, key);
-    buffer_append_string(out, "null");
-}
-
-static void write_position_or_null(struct buffer *out, bool *first,
-                                   const char *key, int64_t position)
-{
-    json_write_key(out, first, key);
-    if (position > 0)
-        buffer_printf(out, "%" PRId64, position);
-    else
-        buffer_append_string(out, "null");
-}
 
 /* Below 0 it is not known. */
 static void write_amount(struct buffer *out, bool *first, const char *key,
@@ -80,12 +37,12 @@ static void write_topic(struct buffer *out, const struct status_topic *topic)
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "name", topic->name);
-    write_integer(out, &first, "mark", topic->mark);
-    write_integer(out, &first, "end", topic->end);
-    write_integer(out, &first, "start", topic->start);
+    json_member_string(out, &first, "name", topic->name);
+    json_member_int64(out, &first, "mark", topic->mark);
+    json_member_int64(out, &first, "end", topic->end);
+    json_member_int64(out, &first, "start", topic->start);
     if (topic->blocked != NULL)
-        write_string(out, &first, "held", topic->blocked);
+        json_member_string(out, &first, "held", topic->blocked);
     buffer_append_char(out, '}');
 }
 
@@ -99,12 +56,12 @@ static void write_failure(struct buffer *out,
         return;
     }
     buffer_append_char(out, '{');
-    write_integer(out, &first, "position", failure->position);
-    write_string(out, &first, "key", failure->key);
-    write_string(out, &first, "status", failure->status);
-    write_integer(out, &first, "attempts", failure->count);
-    write_string(out, &first, "reason", failure->reason);
-    write_time(out, &first, "recorded_at", failure->recorded_at);
+    json_member_int64(out, &first, "position", failure->position);
+    json_member_string(out, &first, "key", failure->key);
+    json_member_string(out, &first, "status", failure->status);
+    json_member_int64(out, &first, "attempts", failure->count);
+    json_member_string(out, &first, "reason", failure->reason);
+    json_member_time(out, &first, "recorded_at", failure->recorded_at);
     buffer_append_char(out, '}');
 }
 
@@ -116,12 +73,12 @@ static void write_failed(struct buffer *out,
         bool first = true;
 
         buffer_append_string(out, i > 0 ? ",{" : "{");
-        write_integer(out, &first, "position", failed->position);
-        write_string(out, &first, "key", failed->key);
-        write_string(out, &first, "type", failed->type);
-        write_string(out, &first, "status", failed->status);
-        write_integer(out, &first, "attempts", failed->count);
-        write_string(out, &first, "reason", failed->reason);
+        json_member_int64(out, &first, "position", failed->position);
+        json_member_string(out, &first, "key", failed->key);
+        json_member_string(out, &first, "type", failed->type);
+        json_member_string(out, &first, "status", failed->status);
+        json_member_int64(out, &first, "attempts", failed->count);
+        json_member_string(out, &first, "reason", failed->reason);
         buffer_append_char(out, '}');
     }
 }
@@ -142,9 +99,8 @@ static void write_change(struct buffer *out, bool *first,
         any = true;
     }
     buffer_append_char(out, ']');
-    json_write_key(out, first, "rebuild_due");
-    buffer_append_string(
-        out, change->verdict == FINGERPRINT_REBUILD_DUE ? "true" : "false");
+    json_member_bool(out, first, "rebuild_due",
+                     change->verdict == FINGERPRINT_REBUILD_DUE);
 }
 
 /* When the oldest undelivered message by status was recorded, and its age. */
@@ -162,7 +118,7 @@ static void write_oldest(struct buffer *out, bool *first,
 
         json_write_key(out, &inner, u->status);
         buffer_append_char(out, '{');
-        write_time(out, &members, "recorded_at", u->oldest_at);
+        json_member_time(out, &members, "recorded_at", u->oldest_at);
         write_amount(out, &members, "seconds",
                      seconds_since(report, u->oldest_at));
         buffer_append_char(out, '}');
@@ -181,9 +137,9 @@ static void write_replay(struct buffer *out, bool *first,
         return;
     }
     buffer_append_char(out, '{');
-    write_integer(out, &inner, "position", consumer->position);
-    write_integer(out, &inner, "through", consumer->replay_through);
-    write_integer(out, &inner, "percent", status_replay_percent(consumer));
+    json_member_int64(out, &inner, "position", consumer->position);
+    json_member_int64(out, &inner, "through", consumer->replay_through);
+    json_member_int64(out, &inner, "percent", status_replay_percent(consumer));
     write_amount(out, &inner, "seconds_left",
                  consumer->left_us < 0
                      ? -1
@@ -202,10 +158,9 @@ static void write_owners(struct buffer *out, bool *first,
         bool inner = true;
 
         buffer_append_string(out, i > 0 ? ",{" : "{");
-        write_string(out, &inner, "instance", owner->instance);
-        write_string(out, &inner, "host", owner->host);
-        json_write_key(out, &inner, "live");
-        buffer_append_string(out, owner->live ? "true" : "false");
+        json_member_string(out, &inner, "instance", owner->instance);
+        json_member_string(out, &inner, "host", owner->host);
+        json_member_bool(out, &inner, "live", owner->live);
         json_write_key(out, &inner, "partitions");
         for (size_t p = 0; p < owner->npartitions; p++)
             buffer_printf(out, "%s%" PRId64, p > 0 ? "," : "[",
@@ -223,20 +178,19 @@ static void write_consumer(struct buffer *out,
     bool inner = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "type", consumer->type);
-    write_string(out, &first, "name", consumer->name);
-    write_string(out, &first, "source", consumer->source);
-    write_string(out, &first, "state", consumer->state);
+    json_member_string(out, &first, "type", consumer->type);
+    json_member_string(out, &first, "name", consumer->name);
+    json_member_string(out, &first, "source", consumer->source);
+    json_member_string(out, &first, "state", consumer->state);
     if (consumer->halt_reason[0] != '\0')
-        write_string(out, &first, "halt_reason", consumer->halt_reason);
+        json_member_string(out, &first, "halt_reason", consumer->halt_reason);
     if (consumer->registered)
-        write_time(out, &first, "state_since", consumer->state_since);
-    json_write_key(out, &first, "declared");
-    buffer_append_string(out, consumer->declared ? "true" : "false");
+        json_member_time(out, &first, "state_since", consumer->state_since);
+    json_member_bool(out, &first, "declared", consumer->declared);
     write_change(out, &first, &consumer->change);
     write_owners(out, &first, consumer);
-    write_integer(out, &first, "epoch", consumer->epoch);
-    write_integer(out, &first, "position", consumer->position);
+    json_member_int64(out, &first, "epoch", consumer->epoch);
+    json_member_int64(out, &first, "position", consumer->position);
     json_write_key(out, &first, "lag");
     if (consumer->lag == STATUS_UNKNOWN)
         buffer_append_string(out, "null");
@@ -249,16 +203,17 @@ static void write_consumer(struct buffer *out,
     json_write_key(out, &first, "undelivered");
     buffer_append_char(out, '{');
     for (size_t i = 0; i < consumer->nundelivered; i++)
-        write_integer(out, &inner, consumer->undelivered[i].status,
-                      consumer->undelivered[i].count);
+        json_member_int64(out, &inner, consumer->undelivered[i].status,
+                          consumer->undelivered[i].count);
     buffer_append_char(out, '}');
     write_oldest(out, &first, report, consumer);
-    write_time_or_null(out, &first, "next_retry_at",
-                       next_retry(report, consumer));
-    write_integer(out, &first, "blocked_partitions",
-                  consumer->blocked_partitions);
-    write_position_or_null(out, &first, "incomplete_through",
-                           consumer->incomplete_through);
+    json_member_time_or_null(out, &first, "next_retry_at",
+                             next_retry(report, consumer));
+    json_member_int64(out, &first, "blocked_partitions",
+                      consumer->blocked_partitions);
+    json_member_int64_if(out, &first, "incomplete_through",
+                         consumer->incomplete_through > 0,
+                         consumer->incomplete_through);
     json_write_key(out, &first, "last_error");
     write_failure(out, &consumer->failure);
     if (alone) {
@@ -285,16 +240,15 @@ static void write_script(struct buffer *out, const struct status_script *script)
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "host", script->host);
-    write_string(out, &first, "version", script->version);
-    write_time(out, &first, "since", script->since);
-    write_string(out, &first, "changes", script->changes);
-    write_time_or_null(out, &first, "refused_at", script->refused_at);
-    json_write_key(out, &first, "error");
-    if (script->error != NULL)
-        json_write_string(out, text_of(script->error));
-    else
-        buffer_append_string(out, "null");
+    json_member_string(out, &first, "host", script->host);
+    /* One that was refused from the start runs no version. */
+    json_member_string(out, &first, "version",
+                       script->version != NULL ? script->version : "");
+    json_member_time(out, &first, "since", script->since);
+    json_member_string(out, &first, "changes",
+                       script->changes != NULL ? script->changes : "");
+    json_member_time_or_null(out, &first, "refused_at", script->refused_at);
+    json_member_string(out, &first, "error", script->error);
     buffer_append_char(out, '}');
 }
 
@@ -305,9 +259,9 @@ static void write_pending(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "publisher", pending->route);
-    write_integer(out, &first, "pending", pending->count);
-    write_time(out, &first, "oldest_at", pending->oldest_at);
+    json_member_string(out, &first, "publisher", pending->route);
+    json_member_int64(out, &first, "pending", pending->count);
+    json_member_time(out, &first, "oldest_at", pending->oldest_at);
     write_amount(out, &first, "seconds",
                  seconds_since(report, pending->oldest_at));
     buffer_append_char(out, '}');
@@ -319,13 +273,13 @@ static void write_deadlines(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "saga_type", d->type);
-    write_integer(out, &first, "deadlines", d->count);
-    write_integer(out, &first, "failed", d->failed);
-    write_integer(out, &first, "dead_letters", d->dead);
-    write_integer(out, &first, "overdue", d->overdue);
-    write_time_or_null(out, &first, "overdue_since", d->overdue_at);
-    write_time_or_null(out, &first, "next_at", d->next_at);
+    json_member_string(out, &first, "saga_type", d->type);
+    json_member_int64(out, &first, "deadlines", d->count);
+    json_member_int64(out, &first, "failed", d->failed);
+    json_member_int64(out, &first, "dead_letters", d->dead);
+    json_member_int64(out, &first, "overdue", d->overdue);
+    json_member_time_or_null(out, &first, "overdue_since", d->overdue_at);
+    json_member_time_or_null(out, &first, "next_at", d->next_at);
     buffer_append_char(out, '}');
 }
 
@@ -336,13 +290,10 @@ static void write_compaction(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "topic", compaction->topic);
-    json_write_key(out, &first, "through");
-    if (compaction->through < 0)
-        buffer_append_string(out, "null");
-    else
-        buffer_printf(out, "%" PRId64, compaction->through);
-    write_integer(out, &first, "mark", compaction->mark);
+    json_member_string(out, &first, "topic", compaction->topic);
+    json_member_int64_if(out, &first, "through", compaction->through >= 0,
+                         compaction->through);
+    json_member_int64(out, &first, "mark", compaction->mark);
     write_amount(out, &first, "behind_seconds",
                  compaction->waiting_since == 0
                      ? 0
@@ -354,9 +305,9 @@ static void write_compaction(struct buffer *out,
     }
     first = true;
     buffer_append_char(out, '{');
-    write_string(out, &first, "type", compaction->holder_type);
-    write_string(out, &first, "name", compaction->holder);
-    write_integer(out, &first, "position", compaction->holder_position);
+    json_member_string(out, &first, "type", compaction->holder_type);
+    json_member_string(out, &first, "name", compaction->holder);
+    json_member_int64(out, &first, "position", compaction->holder_position);
     buffer_append_string(out, "}}");
 }
 
@@ -365,10 +316,10 @@ static void write_saga(struct buffer *out, const struct status_saga *saga)
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "saga_type", saga->type);
-    write_string(out, &first, "state", saga->state);
-    write_integer(out, &first, "steps", saga->count);
-    write_string(out, &first, "example", saga->example);
+    json_member_string(out, &first, "saga_type", saga->type);
+    json_member_string(out, &first, "state", saga->state);
+    json_member_int64(out, &first, "steps", saga->count);
+    json_member_string(out, &first, "example", saga->example);
     buffer_append_char(out, '}');
 }
 

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_member.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 /* Whoever writes around the host may store bytes that are no text; a member
@@ -32,20 +32,12 @@ static void write_text(struct buffer *out, bool *first, const char *key,
     if (text.data == NULL)
         return;
     if (text_utf8_valid(text)) {
-        json_write_key(out, first, key);
-        json_write_string(out, text);
+        json_member_text(out, first, key, text);
         return;
     }
     snprintf(name, sizeof(name), "%s" HEX_SUFFIX, key);
     json_write_key(out, first, name);
     write_hex(out, text);
-}
-
-static void write_integer(struct buffer *out, bool *first, const char *key,
-                          int64_t value)
-{
-    json_write_key(out, first, key);
-    buffer_printf(out, "%" PRId64, value);
 }
 
 void message_copy_write(const struct message *m, struct buffer *out)
@@ -56,20 +48,20 @@ void message_copy_write(const struct message *m, struct buffer *out)
     uuid_format(&m->id, id);
     clock_format(m->occurred_at, occurred_at);
     buffer_append_char(out, '{');
-    write_integer(out, &first, "position", m->position);
+    json_member_int64(out, &first, "position", m->position);
     write_text(out, &first, "id", text_of(id));
     write_text(out, &first, "key", m->key);
-    write_integer(out, &first, "partition", m->partition);
+    json_member_int64(out, &first, "partition", m->partition);
     write_text(out, &first, "type", m->type);
-    write_integer(out, &first, "revision", m->revision);
+    json_member_int64(out, &first, "revision", m->revision);
     write_text(out, &first, "payload", m->payload);
     write_text(out, &first, "metadata", m->metadata);
     write_text(out, &first, "occurred_at", text_of(occurred_at));
     write_text(out, &first, "aggregate_type", m->aggregate_type);
     write_text(out, &first, "aggregate_id", m->aggregate_id);
-    write_integer(out, &first, "sequence", m->sequence);
+    json_member_int64(out, &first, "sequence", m->sequence);
     if (m->cascade_depth > 0)
-        write_integer(out, &first, "cascade_depth", m->cascade_depth);
+        json_member_int64(out, &first, "cascade_depth", m->cascade_depth);
     buffer_append_char(out, '}');
 }
 

@@ -1,6 +1,6 @@
 #include "consumer/operate_deadlines.h"
 
-#include "base/json.h"
+#include "base/json_member.h"
 
 #include <inttypes.h>
 
@@ -177,48 +177,6 @@ enum status operate_deadlines_change(const struct operate_env *env,
 
 /* --- JSON ----------------------------------------------------------------- */
 
-static void write_text(struct buffer *out, bool *first, const char *key,
-                       struct text value)
-{
-    json_write_key(out, first, key);
-    if (value.data == NULL)
-        buffer_append_string(out, "null");
-    else
-        json_write_string(out, value);
-}
-
-static void write_time(struct buffer *out, bool *first, const char *key,
-                       int64_t at)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    if (at != 0)
-        clock_format(at, text);
-    write_text(out, first, key, at != 0 ? text_of(text) : TEXT_NONE);
-}
-
-static void write_id(struct buffer *out, bool *first, const char *key,
-                     const struct uuid *id)
-{
-    char text[UUID_TEXT_LEN + 1];
-
-    uuid_format(id, text);
-    write_text(out, first, key, text_of(text));
-}
-
-/* Kept as they were given, which need be no JSON when a hand wrote them. */
-static void write_json(struct buffer *out, bool *first, const char *key,
-                       struct text json)
-{
-    json_write_key(out, first, key);
-    if (json.data == NULL)
-        buffer_append_string(out, "null");
-    else if (json_check(json, NULL, NULL) == STATUS_OK)
-        buffer_append_text(out, json);
-    else
-        json_write_string(out, json);
-}
-
 static void write_item(struct buffer *out, const struct deadline_listed *item,
                        bool whole)
 {
@@ -226,23 +184,21 @@ static void write_item(struct buffer *out, const struct deadline_listed *item,
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_id(out, &first, "id", &d->id);
-    write_text(out, &first, "saga_type", item->type);
-    write_text(out, &first, "saga_id", d->saga_id);
-    write_text(out, &first, "name", d->name);
-    write_time(out, &first, "due_at", d->due_at);
-    write_text(out, &first, "status",
-               text_of(deadline_status_word(item->status)));
-    json_write_key(out, &first, "attempts");
-    buffer_printf(out, "%d", d->attempts);
-    write_time(out, &first, "next_retry_at", d->next_at);
-    write_text(out, &first, "failure_reason", d->reason);
-    json_write_key(out, &first, "partition");
-    buffer_printf(out, "%d", d->partition);
+    json_member_id(out, &first, "id", &d->id);
+    json_member_text(out, &first, "saga_type", item->type);
+    json_member_text(out, &first, "saga_id", d->saga_id);
+    json_member_text(out, &first, "name", d->name);
+    json_member_time_or_null(out, &first, "due_at", d->due_at);
+    json_member_text(out, &first, "status",
+                     text_of(deadline_status_word(item->status)));
+    json_member_int64(out, &first, "attempts", d->attempts);
+    json_member_time_or_null(out, &first, "next_retry_at", d->next_at);
+    json_member_text(out, &first, "failure_reason", d->reason);
+    json_member_int64(out, &first, "partition", d->partition);
     if (whole) {
-        write_id(out, &first, "instance_id", &d->instance);
-        write_json(out, &first, "payload", d->payload);
-        write_json(out, &first, "metadata", d->message.metadata);
+        json_member_id(out, &first, "instance_id", &d->instance);
+        json_member_document(out, &first, "payload", d->payload);
+        json_member_document(out, &first, "metadata", d->message.metadata);
     }
     buffer_append_char(out, '}');
 }

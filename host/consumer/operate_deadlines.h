@@ -45,7 +45,7 @@ enum status operate_deadlines_list(const struct operate_env *env,
 /** How many there are, in the caller's transaction. */
 enum status operate_deadlines_count(const struct operate_env *env,
                                     const struct deadline_filter *filter,
-                                    int64_t *count,
+                                    int64_t *total,
                                     struct diag *diag) MUST_CHECK;
 
 enum deadline_order {

@@ -1,6 +1,7 @@
 #include "model/aggregate_parts.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "model/command_results.h"
 #include "topic/event_stream.h"
 
@@ -16,11 +17,9 @@ static void write_rejected(struct buffer *out,
     bool first = true;
 
     buffer_append_string(out, "{\"rejected\":{");
-    json_write_key(out, &first, "reason");
-    json_write_string(out, outcome->reason);
+    json_member_text(out, &first, "reason", outcome->reason);
     if (outcome->details.data != NULL) {
-        json_write_key(out, &first, "details");
-        buffer_append_text(out, outcome->details);
+        json_member_raw(out, &first, "details", outcome->details);
     }
     buffer_append_string(out, "}}");
 }
@@ -35,10 +34,8 @@ static void write_accepted(struct buffer *out,
         bool first = true;
 
         buffer_printf(out, "%s\"%zu\":{", i > 0 ? "," : "", i);
-        json_write_key(out, &first, "aggregate_type");
-        json_write_string(out, event->aggregate_type);
-        json_write_key(out, &first, "aggregate_id");
-        json_write_string(out, event->aggregate_id);
+        json_member_text(out, &first, "aggregate_type", event->aggregate_type);
+        json_member_text(out, &first, "aggregate_id", event->aggregate_id);
         json_write_key(out, &first, "sequence");
         buffer_printf(out, "%" PRId64 "}", event->sequence);
     }

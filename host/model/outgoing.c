@@ -1,6 +1,7 @@
 #include "model/outgoing.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 
 #include <string.h>
 
@@ -71,13 +72,6 @@ void outgoing_correlation(const struct message *cause, struct buffer *out)
     buffer_append_string(out, id);
 }
 
-static void write_member(struct buffer *out, bool *first, const char *key,
-                         struct text value)
-{
-    json_write_key(out, first, key);
-    json_write_string(out, value);
-}
-
 void outgoing_trace(struct outgoing *outgoing, const struct message *cause,
                     const struct outgoing_saga *saga, struct arena *arena)
 {
@@ -92,11 +86,11 @@ void outgoing_trace(struct outgoing *outgoing, const struct message *cause,
     outgoing->correlation_id = is_uuid ? &ids[1] : NULL;
     buffer_append_char(&metadata, '{');
     if (!is_uuid)
-        write_member(&metadata, &first, "correlation_id",
-                     buffer_text(&correlation));
+        json_member_text(&metadata, &first, "correlation_id",
+                         buffer_text(&correlation));
     if (saga != NULL) {
-        write_member(&metadata, &first, "saga_id", saga->id);
-        write_member(&metadata, &first, "saga_type", text_of(saga->type));
+        json_member_text(&metadata, &first, "saga_id", saga->id);
+        json_member_text(&metadata, &first, "saga_type", text_of(saga->type));
     }
     buffer_append_char(&metadata, '}');
     if (!first)
@@ -117,10 +111,10 @@ struct text outgoing_chain(const struct message *cause,
     outgoing_correlation(cause, &correlation);
     uuid_format(&cause->id, id);
     buffer_append_char(&out, '{');
-    write_member(&out, &first, "correlation_id", buffer_text(&correlation));
-    write_member(&out, &first, "causation_id", text_of(id));
-    write_member(&out, &first, "saga_id", saga->id);
-    write_member(&out, &first, "saga_type", text_of(saga->type));
+    json_member_text(&out, &first, "correlation_id", buffer_text(&correlation));
+    json_member_text(&out, &first, "causation_id", text_of(id));
+    json_member_text(&out, &first, "saga_id", saga->id);
+    json_member_text(&out, &first, "saga_type", text_of(saga->type));
     buffer_append_char(&out, '}');
     kept = arena_copy(arena, buffer_text(&out));
     buffer_free(&out);

@@ -1,8 +1,7 @@
 #include "model/saga_flow.h"
 
 #include "base/json.h"
-
-#include <inttypes.h>
+#include "base/json_member.h"
 
 /* An alarm, to be told when the batch ends. */
 struct saga_alert {
@@ -198,12 +197,11 @@ static struct text add_metadata(struct arena *arena, struct text metadata,
                        metadata.len < 2
                            ? TEXT_LITERAL("{")
                            : (struct text){metadata.data, metadata.len - 1});
-    json_write_key(&out, &first, "step");
-    json_write_string(&out, row->name);
-    json_write_key(&out, &first, "kind");
-    json_write_string(&out, text_of(compensation ? "compensation" : "command"));
-    json_write_key(&out, &first, "round");
-    buffer_printf(&out, "%d}", row->round);
+    json_member_text(&out, &first, "step", row->name);
+    json_member_string(&out, &first, "kind",
+                       compensation ? "compensation" : "command");
+    json_member_int64(&out, &first, "round", row->round);
+    buffer_append_char(&out, '}');
     kept = arena_copy(arena, buffer_text(&out));
     buffer_free(&out);
     return kept;

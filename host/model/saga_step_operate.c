@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/json_member.h"
 #include "consumer/deadline.h"
 #include "model/saga_flow.h"
 #include "model/saga_step_store.h"
@@ -80,15 +81,11 @@ static enum status write_chain(const struct operate_env *env,
         return status;
     status = db_next(rows, &found, diag);
     buffer_append_char(out, '{');
-    if (status == STATUS_OK && found) {
-        json_write_key(out, &first, "correlation_id");
-        json_write_string(out, db_get_text(rows, 0));
-    }
+    if (status == STATUS_OK && found)
+        json_member_text(out, &first, "correlation_id", db_get_text(rows, 0));
     db_rows_close(rows);
-    json_write_key(out, &first, "saga_id");
-    json_write_string(out, subject->saga_id);
-    json_write_key(out, &first, "saga_type");
-    json_write_string(out, subject->saga_type);
+    json_member_text(out, &first, "saga_id", subject->saga_id);
+    json_member_text(out, &first, "saga_type", subject->saga_type);
     buffer_append_char(out, '}');
     return status;
 }
@@ -171,62 +168,29 @@ enum status saga_step_operate(const struct operate_env *env,
 
 /* --- JSON ----------------------------------------------------------------- */
 
-static void write_text(struct buffer *out, bool *first, const char *key,
-                       struct text value)
-{
-    json_write_key(out, first, key);
-    if (value.data == NULL)
-        buffer_append_string(out, "null");
-    else
-        json_write_string(out, value);
-}
-
-static void write_time(struct buffer *out, bool *first, const char *key,
-                       int64_t at)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    if (at != 0)
-        clock_format(at, text);
-    write_text(out, first, key, at != 0 ? text_of(text) : TEXT_NONE);
-}
-
-static void write_id(struct buffer *out, bool *first, const char *key,
-                     const struct uuid *id)
-{
-    char text[UUID_TEXT_LEN + 1];
-
-    if (id != NULL)
-        uuid_format(id, text);
-    write_text(out, first, key, id != NULL ? text_of(text) : TEXT_NONE);
-}
-
-static void write_number(struct buffer *out, bool *first, const char *key,
-                         int value)
-{
-    json_write_key(out, first, key);
-    buffer_printf(out, "%d", value);
-}
-
 static void write_row(struct buffer *out, const struct saga_step_row *row)
 {
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_text(out, &first, "step", row->name);
-    write_number(out, &first, "round", row->round);
-    write_text(out, &first, "state", text_of(saga_step_state_word(row->state)));
-    write_id(out, &first, "command_id", &row->command_id);
-    write_id(out, &first, "compensation_id",
-             row->has_compensation_id ? &row->compensation_id : NULL);
-    write_number(out, &first, "sends", row->sends);
-    write_number(out, &first, "compensation_sends", row->compensation_sends);
-    write_text(out, &first, "failure_reason", row->reason);
-    write_time(out, &first, "deadline_at", row->deadline_at);
-    write_time(out, &first, "sent_at", row->sent_at);
-    write_time(out, &first, "answered_at", row->answered_at);
-    write_time(out, &first, "compensation_sent_at", row->compensation_sent_at);
-    write_time(out, &first, "compensated_at", row->compensated_at);
+    json_member_text(out, &first, "step", row->name);
+    json_member_int64(out, &first, "round", row->round);
+    json_member_text(out, &first, "state",
+                     text_of(saga_step_state_word(row->state)));
+    json_member_id(out, &first, "command_id", &row->command_id);
+    json_member_id(out, &first, "compensation_id",
+                   row->has_compensation_id ? &row->compensation_id : NULL);
+    json_member_int64(out, &first, "sends", row->sends);
+    json_member_int64(out, &first, "compensation_sends",
+                      row->compensation_sends);
+    json_member_text(out, &first, "failure_reason", row->reason);
+    json_member_time_or_null(out, &first, "deadline_at", row->deadline_at);
+    json_member_time_or_null(out, &first, "sent_at", row->sent_at);
+    json_member_time_or_null(out, &first, "answered_at", row->answered_at);
+    json_member_time_or_null(out, &first, "compensation_sent_at",
+                             row->compensation_sent_at);
+    json_member_time_or_null(out, &first, "compensated_at",
+                             row->compensated_at);
     buffer_append_char(out, '}');
 }
 

@@ -1,10 +1,10 @@
 #include "run/command_run.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "model/command_results.h"
 #include "run/backoff.h"
 
-#include <inttypes.h>
 #include <time.h>
 
 /* Of many writers to one aggregate one wins each time: how often another one
@@ -106,68 +106,23 @@ enum status command_run(struct application *app, struct aggregates *aggregates,
     }
 }
 
-/* --- as JSON
- * --------------------------------------------------------------------------
- */
-
-static void write_text(struct buffer *out, bool *first, const char *key,
-                       struct text text)
-{
-    json_write_key(out, first, key);
-    json_write_string(out, text);
-}
-
-static void write_number(struct buffer *out, bool *first, const char *key,
-                         int64_t number)
-{
-    json_write_key(out, first, key);
-    buffer_printf(out, "%" PRId64, number);
-}
-
-static void write_number_or_null(struct buffer *out, bool *first,
-                                 const char *key, int64_t number)
-{
-    if (number >= 0) {
-        write_number(out, first, key, number);
-        return;
-    }
-    json_write_key(out, first, key);
-    buffer_append_string(out, "null");
-}
-
-static void write_id(struct buffer *out, bool *first, const char *key,
-                     const struct uuid *id)
-{
-    char text[UUID_TEXT_LEN + 1];
-
-    uuid_format(id, text);
-    write_text(out, first, key, text_of(text));
-}
-
-static void write_json(struct buffer *out, bool *first, const char *key,
-                       struct text json)
-{
-    json_write_key(out, first, key);
-    buffer_append_text(out, json.data != NULL ? json : TEXT_LITERAL("null"));
-}
+/* --- as JSON -------------------------------------------------------------- */
 
 static void write_event(struct buffer *out, const struct aggregate_event *event)
 {
-    char time[CLOCK_TEXT_SIZE];
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_number(out, &first, "position", event->position);
-    write_id(out, &first, "id", &event->id);
-    write_text(out, &first, "type", event->type);
-    write_number(out, &first, "revision", event->revision);
-    write_text(out, &first, "aggregate_type", event->aggregate_type);
-    write_text(out, &first, "aggregate_id", event->aggregate_id);
-    write_number(out, &first, "sequence", event->sequence);
-    write_json(out, &first, "payload", event->payload);
-    write_json(out, &first, "metadata", event->metadata);
-    clock_format(event->occurred_at, time);
-    write_text(out, &first, "occurred_at", text_of(time));
+    json_member_int64(out, &first, "position", event->position);
+    json_member_id(out, &first, "id", &event->id);
+    json_member_text(out, &first, "type", event->type);
+    json_member_int64(out, &first, "revision", event->revision);
+    json_member_text(out, &first, "aggregate_type", event->aggregate_type);
+    json_member_text(out, &first, "aggregate_id", event->aggregate_id);
+    json_member_int64(out, &first, "sequence", event->sequence);
+    json_member_raw(out, &first, "payload", event->payload);
+    json_member_raw(out, &first, "metadata", event->metadata);
+    json_member_time(out, &first, "occurred_at", event->occurred_at);
     buffer_append_char(out, '}');
 }
 
@@ -176,15 +131,14 @@ void command_json(const struct aggregate_outcome *outcome, struct buffer *out)
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_text(out, &first, "outcome",
-               outcome->rejected ? TEXT_LITERAL("rejected")
-                                 : TEXT_LITERAL("accepted"));
-    write_id(out, &first, "command_id", &outcome->command_id);
-    json_write_key(out, &first, "repeated");
-    buffer_append_string(out, outcome->repeated ? "true" : "false");
+    json_member_text(out, &first, "outcome",
+                     outcome->rejected ? TEXT_LITERAL("rejected")
+                                       : TEXT_LITERAL("accepted"));
+    json_member_id(out, &first, "command_id", &outcome->command_id);
+    json_member_bool(out, &first, "repeated", outcome->repeated);
     if (outcome->rejected) {
-        write_text(out, &first, "reason", outcome->reason);
-        write_json(out, &first, "details", outcome->details);
+        json_member_text(out, &first, "reason", outcome->reason);
+        json_member_raw(out, &first, "details", outcome->details);
     } else {
         json_write_key(out, &first, "events");
         buffer_append_char(out, '[');
@@ -193,11 +147,13 @@ void command_json(const struct aggregate_outcome *outcome, struct buffer *out)
             write_event(out, &outcome->events[i]);
         }
         buffer_append_char(out, ']');
-        write_number_or_null(out, &first, "version", outcome->version);
+        json_member_int64_if(out, &first, "version", outcome->version >= 0,
+                             outcome->version);
     }
     if (!outcome->repeated) {
-        write_number(out, &first, "loaded", outcome->loaded);
-        write_number_or_null(out, &first, "snapshot", outcome->snapshot);
+        json_member_int64(out, &first, "loaded", outcome->loaded);
+        json_member_int64_if(out, &first, "snapshot", outcome->snapshot >= 0,
+                             outcome->snapshot);
     }
     buffer_append_char(out, '}');
 }

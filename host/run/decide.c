@@ -1,6 +1,7 @@
 #include "run/decide.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 #include "model/aggregate.h"
 
 #define SLOT 0
@@ -114,21 +115,15 @@ static void write_event(struct buffer *out, const struct append_event *event)
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "type");
-    json_write_string(out, event->type);
-    json_write_key(out, &first, "revision");
-    buffer_printf(out, "%d", event->revision);
-    json_write_key(out, &first, "payload");
-    buffer_append_text(out, event->payload);
-    json_write_key(out, &first, "metadata");
-    buffer_append_text(out, event->metadata);
+    json_member_text(out, &first, "type", event->type);
+    json_member_int64(out, &first, "revision", event->revision);
+    json_member_raw(out, &first, "payload", event->payload);
+    json_member_raw(out, &first, "metadata", event->metadata);
     if (event->aggregate_type.data != NULL) {
-        json_write_key(out, &first, "aggregate_type");
-        json_write_string(out, event->aggregate_type);
+        json_member_text(out, &first, "aggregate_type", event->aggregate_type);
     }
     if (event->aggregate_id.data != NULL) {
-        json_write_key(out, &first, "aggregate_id");
-        json_write_string(out, event->aggregate_id);
+        json_member_text(out, &first, "aggregate_id", event->aggregate_id);
     }
     buffer_append_char(out, '}');
 }
@@ -140,16 +135,13 @@ static enum status write_decision(struct deciding *d,
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "outcome");
-    buffer_append_string(out,
-                         decision->rejected ? "\"rejected\"" : "\"accepted\"");
+    json_member_string(out, &first, "outcome",
+                       decision->rejected ? "rejected" : "accepted");
     if (decision->rejected) {
-        json_write_key(out, &first, "reason");
-        json_write_string(out, decision->reason);
+        json_member_text(out, &first, "reason", decision->reason);
     }
     if (decision->details.data != NULL) {
-        json_write_key(out, &first, "details");
-        buffer_append_text(out, decision->details);
+        json_member_raw(out, &first, "details", decision->details);
     }
     json_write_key(out, &first, "events");
     buffer_append_char(out, '[');

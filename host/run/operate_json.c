@@ -2,33 +2,10 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_member.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
-
-static void write_string(struct buffer *out, bool *first, const char *key,
-                         const char *value)
-{
-    json_write_key(out, first, key);
-    if (value == NULL)
-        buffer_append_string(out, "null");
-    else
-        json_write_string(out, text_of(value));
-}
-
-static void write_integer(struct buffer *out, bool *first, const char *key,
-                          int64_t value)
-{
-    json_write_key(out, first, key);
-    buffer_printf(out, "%" PRId64, value);
-}
-
-static void write_bool(struct buffer *out, bool *first, const char *key,
-                       bool value)
-{
-    json_write_key(out, first, key);
-    buffer_append_string(out, value ? "true" : "false");
-}
 
 void operate_json_result(struct buffer *out,
                          const struct operate_result *result)
@@ -36,29 +13,30 @@ void operate_json_result(struct buffer *out,
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "consumer", result->name);
-    write_string(out, &first, "type", result->type);
-    write_bool(out, &first, "changed", result->changed);
-    write_string(out, &first, "state_before",
-                 consumer_state_word(result->before));
+    json_member_string(out, &first, "consumer", result->name);
+    json_member_string(out, &first, "type", result->type);
+    json_member_bool(out, &first, "changed", result->changed);
+    json_member_string(out, &first, "state_before",
+                       consumer_state_word(result->before));
     if (result->reason_before != HALT_NONE)
-        write_string(out, &first, "halt_reason_before",
-                     halt_reason_word(result->reason_before));
+        json_member_string(out, &first, "halt_reason_before",
+                           halt_reason_word(result->reason_before));
     if (!result->gone)
-        write_string(out, &first, "state", consumer_state_word(result->after));
+        json_member_string(out, &first, "state",
+                           consumer_state_word(result->after));
     if (!result->gone && result->reason_after != HALT_NONE)
-        write_string(out, &first, "halt_reason",
-                     halt_reason_word(result->reason_after));
-    write_bool(out, &first, "gone", result->gone);
-    write_integer(out, &first, "retried", result->retried);
-    write_integer(out, &first, "undelivered_removed", result->undelivered);
-    write_integer(out, &first, "skips", result->skipped);
-    write_integer(out, &first, "checkpoints_removed", result->checkpoints);
+        json_member_string(out, &first, "halt_reason",
+                           halt_reason_word(result->reason_after));
+    json_member_bool(out, &first, "gone", result->gone);
+    json_member_int64(out, &first, "retried", result->retried);
+    json_member_int64(out, &first, "undelivered_removed", result->undelivered);
+    json_member_int64(out, &first, "skips", result->skipped);
+    json_member_int64(out, &first, "checkpoints_removed", result->checkpoints);
     if (result->declaration_accepted)
-        write_bool(out, &first, "declaration_accepted", true);
+        json_member_bool(out, &first, "declaration_accepted", true);
     if (result->incomplete_through > 0)
-        write_integer(out, &first, "incomplete_through",
-                      result->incomplete_through);
+        json_member_int64(out, &first, "incomplete_through",
+                          result->incomplete_through);
     buffer_append_char(out, '}');
 }
 
@@ -71,25 +49,27 @@ void operate_json_rebuild(struct buffer *out, const struct rebuild_order *order,
                                                 : &report->asked;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "consumer", order->consumer);
+    json_member_string(out, &first, "consumer", order->consumer);
     if (order->key != NULL) {
-        write_string(out, &first, "key", order->key);
-        write_bool(out, &first, "changed", true);
-        write_integer(out, &first, "messages", report->applied);
+        json_member_string(out, &first, "key", order->key);
+        json_member_bool(out, &first, "changed", true);
+        json_member_int64(out, &first, "messages", report->applied);
         buffer_append_char(out, '}');
         return;
     }
-    write_bool(out, &first, "changed", result->changed);
-    write_string(out, &first, "state_before",
-                 consumer_state_word(report->asked.was));
-    write_string(out, &first, "state",
-                 consumer_state_word(result->changed ? CONSUMER_RUNNING
-                                                     : report->asked.was));
+    json_member_bool(out, &first, "changed", result->changed);
+    json_member_string(out, &first, "state_before",
+                       consumer_state_word(report->asked.was));
+    json_member_string(out, &first, "state",
+                       consumer_state_word(result->changed
+                                               ? CONSUMER_RUNNING
+                                               : report->asked.was));
     if (!result->changed)
         result = &report->asked;
-    write_integer(out, &first, "epoch", result->epoch);
+    json_member_int64(out, &first, "epoch", result->epoch);
     if (result->replay_through != CHECKPOINT_NONE)
-        write_integer(out, &first, "replay_through", result->replay_through);
+        json_member_int64(out, &first, "replay_through",
+                          result->replay_through);
     buffer_append_char(out, '}');
 }
 
@@ -124,40 +104,28 @@ static void write_document(struct buffer *out, bool *first, const char *key,
         write_text(out, first, key, json);
         return;
     }
-    json_write_key(out, first, key);
-    buffer_append_text(out, json);
-}
-
-static void write_time(struct buffer *out, bool *first, const char *key,
-                       int64_t time_us)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    clock_format(time_us, text);
-    write_string(out, first, key, text);
+    json_member_raw(out, first, key, json);
 }
 
 static void write_message(struct buffer *out, const struct message *m)
 {
-    char id[UUID_TEXT_LEN + 1];
     bool first = true;
 
     if (m->position == 0) {
         buffer_append_string(out, "null");
         return;
     }
-    uuid_format(&m->id, id);
     buffer_append_char(out, '{');
-    write_string(out, &first, "id", id);
+    json_member_id(out, &first, "id", &m->id);
     write_text(out, &first, "type", m->type);
-    write_integer(out, &first, "revision", m->revision);
+    json_member_int64(out, &first, "revision", m->revision);
     write_text(out, &first, "key", m->key);
     write_text(out, &first, "aggregate_type", m->aggregate_type);
     write_text(out, &first, "aggregate_id", m->aggregate_id);
-    write_integer(out, &first, "sequence", m->sequence);
+    json_member_int64(out, &first, "sequence", m->sequence);
     write_document(out, &first, "payload", m->payload);
     write_document(out, &first, "metadata", m->metadata);
-    write_time(out, &first, "occurred_at", m->occurred_at);
+    json_member_time(out, &first, "occurred_at", m->occurred_at);
     buffer_append_char(out, '}');
 }
 
@@ -166,20 +134,20 @@ static void write_letter(struct buffer *out, const struct letter *l, bool whole)
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_string(out, &first, "id", l->rows[0].id);
-    write_string(out, &first, "consumer", l->consumer);
-    write_string(out, &first, "consumer_type", l->consumer_type);
-    write_string(out, &first, "topic", l->source);
-    write_integer(out, &first, "position", l->position);
+    json_member_string(out, &first, "id", l->rows[0].id);
+    json_member_string(out, &first, "consumer", l->consumer);
+    json_member_string(out, &first, "consumer_type", l->consumer_type);
+    json_member_string(out, &first, "topic", l->source);
+    json_member_int64(out, &first, "position", l->position);
     write_text(out, &first, "key", l->key);
-    write_string(out, &first, "type", l->type);
-    write_string(out, &first, "status", l->status);
-    write_integer(out, &first, "failures", l->failures);
+    json_member_string(out, &first, "type", l->type);
+    json_member_string(out, &first, "status", l->status);
+    json_member_int64(out, &first, "failures", l->failures);
     if (l->next_retry_at != 0)
-        write_time(out, &first, "next_retry_at", l->next_retry_at);
-    write_time(out, &first, "recorded_at", l->recorded_at);
-    write_string(out, &first, "reason", l->reason);
-    write_bool(out, &first, "unresolved", l->unresolved);
+        json_member_time(out, &first, "next_retry_at", l->next_retry_at);
+    json_member_time(out, &first, "recorded_at", l->recorded_at);
+    json_member_string(out, &first, "reason", l->reason);
+    json_member_bool(out, &first, "unresolved", l->unresolved);
     json_write_key(out, &first, "partitions");
     for (size_t i = 0; i < l->nrows; i++)
         buffer_printf(out, "%s%d", i > 0 ? "," : "[", l->rows[i].partition);
@@ -210,10 +178,10 @@ void operate_json_change(struct buffer *out, const struct letters_result *r,
     bool first = true;
 
     buffer_append_char(out, '{');
-    write_integer(out, &first, word, r->changed);
+    json_member_int64(out, &first, word, r->changed);
     if (!deleted) {
-        write_integer(out, &first, "due", r->due);
-        write_integer(out, &first, "waiting", r->waiting);
+        json_member_int64(out, &first, "due", r->due);
+        json_member_int64(out, &first, "waiting", r->waiting);
     }
     json_write_key(out, &first, "consumers");
     buffer_append_char(out, '[');
@@ -222,13 +190,13 @@ void operate_json_change(struct buffer *out, const struct letters_result *r,
         bool inner = true;
 
         buffer_append_string(out, i > 0 ? ",{" : "{");
-        write_string(out, &inner, "consumer", c->name);
-        write_string(out, &inner, "type", c->type);
-        write_string(out, &inner, "state", consumer_state_word(c->state));
+        json_member_string(out, &inner, "consumer", c->name);
+        json_member_string(out, &inner, "type", c->type);
+        json_member_string(out, &inner, "state", consumer_state_word(c->state));
         if (c->halt_reason != HALT_NONE)
-            write_string(out, &inner, "halt_reason",
-                         halt_reason_word(c->halt_reason));
-        write_integer(out, &inner, word, c->changed);
+            json_member_string(out, &inner, "halt_reason",
+                               halt_reason_word(c->halt_reason));
+        json_member_int64(out, &inner, word, c->changed);
         buffer_append_char(out, '}');
     }
     buffer_append_string(out, "]}");

@@ -5,7 +5,7 @@
 #include "run/script_child.h"
 #include "run/supervisor_parts.h"
 
-#include "base/json.h"
+#include "base/json_member.h"
 #include "base/memory.h"
 
 #include <signal.h>
@@ -106,16 +106,11 @@ static void answer(struct reloader *reloader, struct wish *wish,
     bool first = true;
 
     buffer_append_char(&line, '{');
-    json_write_key(&line, &first, "status");
-    json_write_string(&line, text_of(status_word(status)));
-    json_write_key(&line, &first, "version");
-    json_write_string(&line, text_of(reloader->live.hash));
-    json_write_key(&line, &first, "changed");
-    buffer_append_string(&line, changed ? "true" : "false");
-    json_write_key(&line, &first, "changes");
-    json_write_string(&line, text_of(changes));
-    json_write_key(&line, &first, "message");
-    json_write_string(&line, text_of(message));
+    json_member_string(&line, &first, "status", status_word(status));
+    json_member_string(&line, &first, "version", reloader->live.hash);
+    json_member_bool(&line, &first, "changed", changed);
+    json_member_string(&line, &first, "changes", changes);
+    json_member_string(&line, &first, "message", message);
     buffer_append_char(&line, '}');
     answer_all(wish, &line);
     buffer_free(&line);

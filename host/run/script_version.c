@@ -1,6 +1,7 @@
 #include "run/script_version.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 
 /* The name of a file may hold any bytes. */
 static const char *clean_name(struct arena *arena, const char *name)
@@ -146,14 +147,13 @@ void script_version_write(const struct script_version *version,
     bool first = true;
 
     buffer_append_char(out, '{');
-    json_write_key(out, &first, "hash");
-    json_write_string(out, text_of(version->hash));
+    json_member_string(out, &first, "hash", version->hash);
     json_write_key(out, &first, "files");
     buffer_append_char(out, '{');
     first = true;
     for (size_t i = 0; i < version->nfiles; i++) {
-        json_write_key(out, &first, version->files[i].file);
-        json_write_string(out, text_of(version->files[i].digest));
+        json_member_string(out, &first, version->files[i].file,
+                           version->files[i].digest);
     }
     buffer_append_string(out, "},\"consumers\":{");
     first = true;
@@ -164,8 +164,7 @@ void script_version_write(const struct script_version *version,
         buffer_append_string(&line, c->kind);
         for (int p = 0; p < FINGERPRINT_PARTS && has_fingerprint(c); p++)
             buffer_printf(&line, " %s", c->fingerprint.part[p]);
-        json_write_key(out, &first, c->name);
-        json_write_string(out, buffer_text(&line));
+        json_member_text(out, &first, c->name, buffer_text(&line));
     }
     buffer_append_string(out, "}}");
     buffer_free(&line);

@@ -1,6 +1,7 @@
 #include "run/settings_key.h"
 
 #include "base/json.h"
+#include "base/json_member.h"
 
 /* A JSON value as the configuration file would spell it: lists in braces. */
 static void print_value(const char *value, struct buffer *out)
@@ -33,8 +34,7 @@ void settings_print(const struct settings *settings, bool json,
             buffer_append_string(out, ":{");
             json_write_key(out, &inner, "value");
             buffer_append_string(out, origin->value);
-            json_write_key(out, &inner, "origin");
-            json_write_string(out, text_of(origin->where));
+            json_member_string(out, &inner, "origin", origin->where);
             buffer_append_char(out, '}');
             continue;
         }

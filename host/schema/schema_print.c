@@ -1,6 +1,6 @@
 #include "schema/schema.h"
 
-#include "base/json.h"
+#include "base/json_member.h"
 #include "schema/fill.h"
 
 #include <assert.h>
@@ -113,8 +113,7 @@ void schema_names(const struct names *names, bool json, struct buffer *out)
                                                                routine};
 
         if (json) {
-            json_write_key(out, &first, name.placeholder);
-            json_write_string(out, text_of(name.value));
+            json_member_string(out, &first, name.placeholder, name.value);
         } else {
             buffer_printf(out, "%s=%s\n", name.placeholder, name.value);
         }

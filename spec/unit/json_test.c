@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/json_member.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -405,6 +406,47 @@ static void keys_are_written_with_commas_between(void **state)
     buffer_free(&out);
 }
 
+static void a_member_without_a_value_is_null(void **state)
+{
+    struct uuid id = {{0}};
+    struct buffer out = BUFFER_EMPTY;
+    bool first = true;
+
+    (void)state;
+    json_member_text(&out, &first, "a", TEXT_NONE);
+    json_member_text(&out, &first, "b", TEXT_LITERAL(""));
+    json_member_string(&out, &first, "c", NULL);
+    json_member_int64_if(&out, &first, "d", false, 7);
+    json_member_int64_if(&out, &first, "e", true, INT64_MIN);
+    json_member_time(&out, &first, "f", 0);
+    json_member_time_or_null(&out, &first, "g", 0);
+    json_member_id(&out, &first, "h", NULL);
+    json_member_id(&out, &first, "i", &id);
+    json_member_raw(&out, &first, "j", TEXT_NONE);
+    assert_string_equal(out.data,
+                        "\"a\":null,\"b\":\"\",\"c\":null,\"d\":null,"
+                        "\"e\":-9223372036854775808,"
+                        "\"f\":\"1970-01-01T00:00:00.000000Z\",\"g\":null,"
+                        "\"h\":null,"
+                        "\"i\":\"00000000-0000-0000-0000-000000000000\","
+                        "\"j\":null");
+    buffer_free(&out);
+}
+
+static void a_document_that_is_no_json_becomes_a_string(void **state)
+{
+    struct buffer out = BUFFER_EMPTY;
+    bool first = true;
+
+    (void)state;
+    json_member_document(&out, &first, "a", TEXT_LITERAL("{\"n\": 1}"));
+    json_member_document(&out, &first, "b", TEXT_LITERAL("{\"n\": "));
+    json_member_document(&out, &first, "c", TEXT_NONE);
+    assert_string_equal(out.data, "\"a\":{\"n\": 1},\"b\":\"{\\\"n\\\": \","
+                                  "\"c\":null");
+    buffer_free(&out);
+}
+
 static void integers_are_exact_or_refused(void **state)
 {
     static const int64_t good[] = {
@@ -453,6 +495,8 @@ int main(void)
         cmocka_unit_test(what_is_written_is_valid_and_comes_back),
         cmocka_unit_test(only_what_must_be_escaped_is),
         cmocka_unit_test(keys_are_written_with_commas_between),
+        cmocka_unit_test(a_member_without_a_value_is_null),
+        cmocka_unit_test(a_document_that_is_no_json_becomes_a_string),
         cmocka_unit_test(integers_are_exact_or_refused),
     };
 
