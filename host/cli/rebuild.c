@@ -10,7 +10,7 @@
 
 /* How often --wait looks how far the replay has come. */
 #define LOOK_EVERY_US (CLOCK_SECOND / 5)
-/* After so long without a move it says that a host is needed. */
+/* After so long without a move it says so. */
 #define PATIENCE_US (5 * CLOCK_SECOND)
 
 static void print_sentence(struct buffer *out,
@@ -65,11 +65,38 @@ static void print_report(struct cli *cli, const struct rebuild_order *order,
 struct waiting {
     int64_t done;     /* where the replay stood ... */
     int64_t moved_at; /* monotonic: ... since then */
+    int without_host; /* looks in a row that saw no host */
+    bool told_host;   /* since there was one */
     bool told;
 };
 
-/* Only a running host replays: without one nothing would ever be said. */
+/* Only a running host replays, and one that has just begun is not seen at
+ * once. */
+#define LOOKS_WITHOUT_HOST 2
+
+static void tell_no_host(struct cli *cli, struct waiting *waiting,
+                         struct progress *shown,
+                         const struct rebuild_progress *now,
+                         const char *consumer)
+{
+    if (now->hosts > 0) {
+        waiting->without_host = 0;
+        waiting->told_host = false;
+        return;
+    }
+    if (++waiting->without_host < LOOKS_WITHOUT_HOST || waiting->told_host)
+        return;
+    waiting->told_host = true;
+    progress_end(shown);
+    fprintf(cli->err,
+            "no host runs projection '%s': its replay stands at position "
+            "%" PRId64 " of %" PRId64
+            " until `moontide run` is started; still waiting\n",
+            consumer, now->done, now->through);
+}
+
 static void tell_no_move(struct cli *cli, struct waiting *waiting,
+                         struct progress *shown,
                          const struct rebuild_progress *now,
                          const char *consumer)
 {
@@ -79,13 +106,16 @@ static void tell_no_move(struct cli *cli, struct waiting *waiting,
         waiting->done = now->done;
         waiting->moved_at = at;
     }
-    if (waiting->told || cli->quiet || at - waiting->moved_at < PATIENCE_US)
+    if (waiting->told || now->hosts == 0 ||
+        at - waiting->moved_at < PATIENCE_US)
         return;
     waiting->told = true;
+    progress_end(shown);
     fprintf(cli->err,
             "projection '%s' has not moved from position %" PRId64
-            " for %d s: does `moontide run` run? Still waiting\n",
-            consumer, now->done, (int)(PATIENCE_US / CLOCK_SECOND));
+            " for %d s; `moontide status %s` says what it is at; still "
+            "waiting\n",
+            consumer, now->done, (int)(PATIENCE_US / CLOCK_SECOND), consumer);
 }
 
 /* Looks until the replay is over. A signal ends the looking, not the replay. */
@@ -114,7 +144,10 @@ static enum status wait_for_end(struct cli *cli, struct application *app,
                               consumer, consumer_state_word(now.state),
                               consumer);
         progress_part(&shown, now.done, now.through);
-        tell_no_move(cli, &waiting, &now, consumer);
+        if (status == STATUS_OK && !cli->quiet) {
+            tell_no_host(cli, &waiting, &shown, &now, consumer);
+            tell_no_move(cli, &waiting, &shown, &now, consumer);
+        }
         nanosleep(&pause, NULL);
     }
     progress_end(&shown);

@@ -254,6 +254,15 @@ static enum status reset(struct consumer *c, const struct checkpoints *stored,
     return reset_all(c, stored, lock, result, diag);
 }
 
+bool rebuild_is_changed(const struct consumer *c)
+{
+    struct fingerprint_change change = fingerprint_compare(
+        registry_fingerprint(&c->row), c->declared);
+
+    return change.verdict != FINGERPRINT_EQUAL &&
+           change.verdict != FINGERPRINT_NEW;
+}
+
 static bool is_held(const struct checkpoint_lock *lock)
 {
     return lock->state == CONSUMER_HALTED &&
@@ -289,6 +298,22 @@ static enum status reset_held(struct consumer *c,
     return reset_all(c, stored, lock, result, diag);
 }
 
+/* Whoever was first has reset it already. */
+static enum status reset_changed(struct consumer *c,
+                                 const struct checkpoints *stored,
+                                 const struct checkpoint_lock *lock,
+                                 struct rebuild_result *result,
+                                 struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    enum status status = registry_read(env->db, env->catalog, &c->name, &c->row,
+                                       diag);
+
+    if (status != STATUS_OK || !rebuild_is_changed(c))
+        return status;
+    return reset_all(c, stored, lock, result, diag);
+}
+
 static enum status run_reset(struct consumer *c, locked_fn fn,
                              struct rebuild_result *result, struct diag *diag)
 {
@@ -310,6 +335,13 @@ enum status rebuild_reset_held(struct consumer *c,
                                struct rebuild_result *result, struct diag *diag)
 {
     return run_reset(c, reset_held, result, diag);
+}
+
+enum status rebuild_reset_changed(struct consumer *c,
+                                  struct rebuild_result *result,
+                                  struct diag *diag)
+{
+    return run_reset(c, reset_changed, result, diag);
 }
 
 /* --- the end of a replay -------------------------------------------------- */

@@ -47,12 +47,25 @@ enum status rebuild_reset(struct consumer *consumer,
                           struct rebuild_result *result,
                           struct diag *diag) MUST_CHECK;
 
+/** Whether the consumer's row tells of another declaration than is loaded. */
+bool rebuild_is_changed(const struct consumer *consumer);
+
 /**
- * For a rebuild by another declaration, maybe with another table, which hosts
- * that still have the former one must not reset or write: halts the consumer
- * with DECLARATION_CHANGED, which it then is until rebuild_reset_held has reset
- * its progress. result->changed is false when somebody else has let it run. A
- * crash in between leaves it halted, and doing both again goes on.
+ * The rebuild by another declaration, in one transaction: resets the progress
+ * whatever the state is, and stores what is declared now, so that hosts which
+ * still have the former declaration stand still. result->changed is false when
+ * somebody else has just done it. FAILED: its `reset` did, and nothing has
+ * changed.
+ */
+enum status rebuild_reset_changed(struct consumer *consumer,
+                                  struct rebuild_result *result,
+                                  struct diag *diag) MUST_CHECK;
+
+/**
+ * The same where the table is made anew in between: halts the consumer with
+ * DECLARATION_CHANGED, which it then is until rebuild_reset_held has reset its
+ * progress. result->changed is false when somebody else has let it run. A crash
+ * in between leaves it halted, and doing both again goes on.
  */
 enum status rebuild_hold(struct consumer *consumer,
                          struct rebuild_result *result,

@@ -48,6 +48,28 @@ static enum status refuse_table(struct application *app,
     return STATUS_REFUSED;
 }
 
+static enum status rebuild_with_table(struct application *app,
+                                      struct declared_consumer *declared,
+                                      struct rebuild_report *report,
+                                      struct diag *diag)
+{
+    const struct declaration *declaration = declared->declaration;
+    struct consumer *c = &declared->consumer;
+    enum status status = STATUS_OK;
+
+    if (!app->settings->schema_create)
+        status = refuse_table(app, declaration, diag);
+    if (status == STATUS_OK)
+        status = rebuild_hold(c, &report->asked, diag);
+    if (status == STATUS_OK)
+        status = declared_table_drop(app, declaration, diag);
+    if (status == STATUS_OK)
+        status = rebuild_reset_held(c, &report->reset, diag);
+    if (status == STATUS_OK)
+        status = declared_table_prepare(app, declaration, diag);
+    return status;
+}
+
 enum status rebuild_changed(struct application *app,
                             struct declared_consumer *declared,
                             struct rebuild_report *report, struct diag *diag)
@@ -57,31 +79,17 @@ enum status rebuild_changed(struct application *app,
     bool unfit;
     enum status status = declared_table_unfit(app, declaration, &unfit, diag);
 
-    if (status == STATUS_OK && unfit && !app->settings->schema_create)
-        status = refuse_table(app, declaration, diag);
-    if (status == STATUS_OK)
-        status = rebuild_hold(c, &report->asked, diag);
-    if (status == STATUS_OK && unfit)
-        status = declared_table_drop(app, declaration, diag);
-    if (status == STATUS_OK)
-        status = rebuild_reset_held(c, &report->reset, diag);
-    if (status == STATUS_OK && unfit)
-        status = declared_table_prepare(app, declaration, diag);
+    if (status == STATUS_OK && unfit) {
+        status = rebuild_with_table(app, declared, report, diag);
+    } else if (status == STATUS_OK) {
+        status = rebuild_reset_changed(c, &report->reset, diag);
+        report->asked = report->reset;
+    }
     if (status == STATUS_OK && !report->reset.changed)
         return diag_set(diag, STATUS_CONFLICT,
                         "the state of %s '%s' was changed at the same time",
                         c->name.type, c->name.name);
     return status;
-}
-
-/* Another declaration than the consumer was run with? */
-static bool is_changed(const struct consumer *c)
-{
-    struct fingerprint_change change = fingerprint_compare(
-        registry_fingerprint(&c->row), c->declared);
-
-    return change.verdict != FINGERPRINT_EQUAL &&
-           change.verdict != FINGERPRINT_NEW;
 }
 
 static enum status run_once(struct application *app,
@@ -100,7 +108,7 @@ static enum status run_once(struct application *app,
     status = declared_table_unfit(app, declared->declaration, &unfit, diag);
     if (status != STATUS_OK)
         return status;
-    if (order->key == NULL && (unfit || is_changed(c)))
+    if (order->key == NULL && (unfit || rebuild_is_changed(c)))
         return rebuild_changed(app, declared, report, diag);
     if (unfit) /* says what is wrong with it, or makes it */
         status = declared_table_prepare(app, declared->declaration, diag);
@@ -143,6 +151,25 @@ enum status rebuild_run(struct application *app,
     return status;
 }
 
+static enum status take_hosts(void *arg, struct db_rows *row, struct diag *diag)
+{
+    (void)diag;
+    *(int64_t *)arg = db_get_int64(row, 0);
+    return STATUS_OK;
+}
+
+/* Nobody else replays: without one of them nothing moves. */
+static enum status read_hosts(struct application *app,
+                              const struct consumer_name *name, int64_t *hosts,
+                              struct diag *diag)
+{
+    const struct db_value params[] = {db_string(name->type),
+                                      db_string(name->name)};
+
+    return db_rows_each(app->db, catalog_sql(app->catalog, SQL_CONSUMER_HOSTS),
+                        params, 2, take_hosts, hosts, diag);
+}
+
 enum status rebuild_progress_read(struct application *app, const char *consumer,
                                   struct rebuild_progress *progress,
                                   struct diag *diag)
@@ -172,6 +199,8 @@ enum status rebuild_progress_read(struct application *app, const char *consumer,
             .through = c->replay_through,
             .since_us = c->row.state_since,
         };
+        if (progress->replaying || progress->state == CONSUMER_REBUILDING)
+            status = read_hosts(app, &c->name, &progress->hosts, diag);
     }
     declared_consumer_free(&declared);
     return status;

@@ -26,8 +26,9 @@ struct rebuild_report {
  * The application needs its database, tables and scripts. REFUSED: nobody
  * declares such a consumer, or it cannot be rebuilt (an SQL projection without
  * `reset`), with what to do. FAILED: `reset` or, for one key, a handler
- * failed; nothing was changed (after a failed `reset` the consumer stays
- * REBUILDING, and the next rebuild tries it again).
+ * failed; nothing was changed (after a failed `reset` of a consumer whose
+ * declaration is as it was, it stays REBUILDING, and the next rebuild tries it
+ * again).
  */
 enum status rebuild_run(struct application *app,
                         const struct rebuild_order *order,
@@ -35,11 +36,12 @@ enum status rebuild_run(struct application *app,
                         struct diag *diag) MUST_CHECK;
 
 /**
- * Rebuilds a consumer by another declaration than it was run with: while it is
- * halted, a query table of another shape is dropped and the progress reset;
- * then the table is made. A crash leaves it halted, maybe without a table, and
- * the next rebuild goes on. REFUSED when the table does not fit and
- * schema.create is off.
+ * Rebuilds a consumer by another declaration than it was run with, or with
+ * another table, in one transaction; but a query table of another shape is
+ * dropped before and made behind it while the consumer is halted, and a crash
+ * in between leaves it so, maybe without a table, and the next rebuild goes on.
+ * REFUSED when the table does not fit and schema.create is off. CONFLICT when
+ * somebody else has just done it.
  */
 enum status rebuild_changed(struct application *app,
                             struct declared_consumer *declared,
@@ -53,9 +55,10 @@ struct rebuild_progress {
     int64_t done; /* position that every partition has passed */
     int64_t through;
     int64_t since_us; /* when its state changed last: the reset, mostly */
+    int64_t hosts;    /* live instances that run it; only while it replays */
 };
 
-/** Reads it; one transaction. */
+/** Reads it. */
 enum status rebuild_progress_read(struct application *app, const char *consumer,
                                   struct rebuild_progress *progress,
                                   struct diag *diag) MUST_CHECK;

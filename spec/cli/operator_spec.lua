@@ -335,6 +335,25 @@ dialect.each(function(database)
 end)
 
 dialect.each(function(database)
+  describe("a rebuild that waits", function()
+    local world = set_up(database)
+
+    after_each(function() world.stop() end)
+
+    it("says that no host runs the projection, and ends when one has replayed", function()
+      world.start("", 'reset = function(ctx) ctx:execute "DELETE FROM ledger" end,')
+      world.append { { "A" }, { "B" } }
+      world.app:ok("run", "--until-idle")
+      local verb = world.app:start("rebuild", "notes", "--wait")
+      process.wait_until(function()
+        return verb:err():find("no host runs projection 'notes': its replay stands at position 0 of 2", 1, true)
+      end, 30, function() return verb:err() end)
+      world.app:ok("run", "--until-idle")
+      assert.equal(0, verb:wait(30).code)
+      assert.same({ "A:1", "B:2" }, world.ledger())
+    end)
+  end)
+
   describe("an operator's verb that is killed", function()
     local world = set_up(database)
     local GROUPS, SIZE = 12, 20

@@ -537,6 +537,30 @@ dialect.each(function(database)
       assert.equal(0, older:wait(20).code)
     end)
 
+    it("stays as it was, and so does all else, when the reset of its rebuild fails", function()
+      local function with_reset(body)
+        declare({ from = 'tables = "sql/days.sql",',
+          to = ('tables = "sql/days.sql", revision = 2, reset = function(ctx) %s end,'):format(body) })
+      end
+      append "one"
+      run()
+      local before = stored "days"
+      with_reset 'ctx:execute "DELETE FROM nowhere"'
+      for _ = 1, 2 do
+        assert.matches("the reset of 'days' failed: ", app:fails(1, "rebuild", "days"), 1, true)
+        local now = status "days"
+        assert.same({ "RUNNING", 1, 0 }, { now.state, now.position, now.epoch })
+        assert.equal(before, stored "days")
+        run()
+        assert.equal(before, stored "days")
+      end
+      with_reset 'ctx:execute "DELETE FROM days"'
+      app:ok("rebuild", "days")
+      run()
+      assert.equal(1, status("days").epoch)
+      assert.not_equal(before, stored "days")
+    end)
+
     it("is halted when what is stored is no fingerprint", function()
       run()
       app.db:execute "UPDATE CONSUMERS SET declaration_fingerprint = 'of another program'"

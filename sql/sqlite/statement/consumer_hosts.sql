@@ -1,0 +1,7 @@
+-- How many live instances run a consumer.
+-- ?1 consumer type  ?2 its name
+SELECT COUNT(*)
+  FROM ${partition_members_table} AS m
+  JOIN ${partition_instances_table} AS i ON i.instance_id = m.instance_id
+ WHERE m.consumer_type = ?1 AND m.consumer_name = ?2
+   AND i.expires_at > strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')
