@@ -35,6 +35,12 @@
 /* Looking for what is due takes a part of the time like one in so many. */
 #define LOOK_SHARE 20
 
+/* While there are pages, retries that come due one by one are gathered, so that
+ * all of them together take one part in so many of the time; none of them waits
+ * longer for that. */
+#define GATHER_SHARE  10
+#define GATHER_MAX_US CLOCK_SECOND
+
 /* Over empty stretches a checkpoint is saved no more often than this. */
 #define SAVE_EVERY_US (60 * CLOCK_SECOND)
 
@@ -387,6 +393,14 @@ static bool look_is_due(const struct consumer *c)
            now - r->looked_at >= LOOK_EVERY_US;
 }
 
+/* When pages have had their part of the time after a look that took so long. */
+static int64_t gather_until(const struct consumer_retries *r, int64_t took_us)
+{
+    int64_t pages = (GATHER_SHARE - 1) * took_us;
+
+    return r->looked_at + (pages < GATHER_MAX_US ? pages : GATHER_MAX_US);
+}
+
 static enum status read_holds(struct consumer *c, struct diag *diag)
 {
     enum status status = db_begin(c->env->db, diag);
@@ -426,6 +440,8 @@ static enum status look(struct consumer *c, bool *worked, struct diag *diag)
     /* pages and retries take turns, unless some partitions would be read
      * apart from the others for that */
     r->yields = *worked && !blocked;
+    r->gathers = r->yields && !r->cut ? gather_until(r, r->looked_at - began)
+                                      : 0;
     return STATUS_OK;
 }
 
@@ -523,7 +539,8 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
         if (status != STATUS_OK)
             return status;
     }
-    if (!c->retries.yields && look_is_due(c)) {
+    if (!c->retries.yields && look_is_due(c) &&
+        consumer_time(c->env) >= c->retries.gathers) {
         status = look(c, worked, diag);
         if (status != STATUS_OK || *worked || !is_running(c))
             return status;
@@ -572,6 +589,7 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
             has_unsaved(c))
             return consumer_save(c, diag);
         /* its turn was the page's */
+        c->retries.gathers = 0;
         *worked = look_is_due(c) || fire_left(c) <= 0;
         return STATUS_OK;
     }

@@ -42,6 +42,7 @@ struct consumer_retries {
     int64_t next_at;    /* host's clock: when one is due, INT64_MAX: none */
     int64_t looked_at;  /* consumer_time of the last look */
     int64_t not_before; /* consumer_time: looking shall cost little */
+    int64_t gathers;    /* consumer_time: until then pages go before it */
     bool doubtful;      /* some were recorded behind what was held before: an
                            operator may have let go of it */
     bool cut;           /* not all that was due was read at once */
@@ -54,6 +55,7 @@ struct consumer_fire {
     int64_t next_at;    /* clock of consumer/deadline.h: one is due; INT64_MAX:
                            none is known; INT64_MIN: look */
     int64_t not_before; /* consumer_time: looking shall cost little */
+    int64_t gathers;    /* consumer_time: until then pages go before it */
     bool yields;        /* the last step was theirs: now a page's turn */
     int64_t through; /* messages up to here go first, CHECKPOINT_NONE: what is
                         due was not noticed yet */
