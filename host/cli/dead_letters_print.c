@@ -77,45 +77,25 @@ void dead_letters_print_list(struct cli *cli, const struct letters *letters,
 
 /* --- one by one ----------------------------------------------------------- */
 
-static void print_field(struct cli *cli, const char *name, struct text value)
-{
-    struct buffer safe = BUFFER_EMPTY;
-
-    output_safe(&safe, value);
-    fprintf(cli->out, "%-14s", name);
-    fwrite(buffer_text(&safe).data, 1, safe.len, cli->out);
-    fputc('\n', cli->out);
-    buffer_free(&safe);
-}
-
-static void print_time(struct cli *cli, const char *name, int64_t time_us)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    clock_format(time_us, text);
-    print_field(cli, name, text_of(text));
-}
-
 static void print_message(struct cli *cli, const struct message *m)
 {
     struct buffer line = BUFFER_EMPTY;
-    char id[UUID_TEXT_LEN + 1];
 
     if (m->position == 0) {
-        print_field(cli, "message", TEXT_LITERAL("no copy that can be read"));
+        output_field(cli->out, OUTPUT_FIELD_WIDTH, "message",
+                     TEXT_LITERAL("no copy that can be read"));
         return;
     }
-    uuid_format(&m->id, id);
     buffer_append_text(&line, m->aggregate_type);
     buffer_append_char(&line, ' ');
     buffer_append_text(&line, m->aggregate_id);
     buffer_printf(&line, ", sequence %" PRId64, m->sequence);
-    print_field(cli, "message", text_of(id));
-    print_field(cli, "stream", buffer_text(&line));
-    print_time(cli, "occurred at", m->occurred_at);
-    print_field(cli, "payload", m->payload);
-    if (m->metadata.data != NULL)
-        print_field(cli, "metadata", m->metadata);
+    output_field_id(cli->out, OUTPUT_FIELD_WIDTH, "message", &m->id);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "stream", buffer_text(&line));
+    output_field_time(cli->out, OUTPUT_FIELD_WIDTH, "occurred at",
+                      m->occurred_at);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "payload", m->payload);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "metadata", m->metadata);
     buffer_free(&line);
 }
 
@@ -124,26 +104,28 @@ static void print_letter(struct cli *cli, const struct letter *l)
     struct buffer line = BUFFER_EMPTY;
 
     buffer_printf(&line, "%s '%s'", l->consumer_type, l->consumer);
-    print_field(cli, "consumer", buffer_text(&line));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "consumer", buffer_text(&line));
     buffer_clear(&line);
     buffer_printf(&line, "%" PRId64 " of topic '%s'", l->position, l->source);
-    print_field(cli, "position", buffer_text(&line));
-    print_field(cli, "key",
-                l->unresolved ? TEXT_LITERAL("(its keys could not be told)")
-                              : l->key);
-    print_field(cli, "type", text_of(l->type));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "position", buffer_text(&line));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "key",
+                 l->unresolved ? TEXT_LITERAL("(its keys could not be told)")
+                               : l->key);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "type", text_of(l->type));
     buffer_clear(&line);
     buffer_printf(&line, "%s, ", l->status);
     operator_count(&line, l->failures, "failure");
-    print_field(cli, "status", buffer_text(&line));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "status", buffer_text(&line));
     if (l->next_retry_at != 0)
-        print_time(cli, "next retry", l->next_retry_at);
-    print_field(cli, "error",
-                l->reason != NULL
-                    ? text_of(l->reason)
-                    : TEXT_LITERAL("none: it waits behind another message"));
-    print_time(cli, "recorded at", l->recorded_at);
-    print_field(cli, "row", text_of(l->rows[0].id));
+        output_field_time(cli->out, OUTPUT_FIELD_WIDTH, "next retry",
+                          l->next_retry_at);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "error",
+                 l->reason != NULL
+                     ? text_of(l->reason)
+                     : TEXT_LITERAL("none: it waits behind another message"));
+    output_field_time(cli->out, OUTPUT_FIELD_WIDTH, "recorded at",
+                      l->recorded_at);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "row", text_of(l->rows[0].id));
     print_message(cli, &l->message);
     buffer_free(&line);
 }

@@ -212,19 +212,6 @@ static void print_list(struct cli *cli, const struct deadline_list *list,
     print_rest(cli, list);
 }
 
-static void print_field(struct cli *cli, const char *name, struct text value)
-{
-    struct buffer safe = BUFFER_EMPTY;
-
-    if (value.data == NULL)
-        return;
-    output_safe(&safe, value);
-    fprintf(cli->out, "%-14s", name);
-    fwrite(buffer_text(&safe).data, 1, safe.len, cli->out);
-    fputc('\n', cli->out);
-    buffer_free(&safe);
-}
-
 static void print_time(struct cli *cli, const char *name, int64_t at,
                        int64_t now)
 {
@@ -234,16 +221,8 @@ static void print_time(struct cli *cli, const char *name, int64_t at,
     clock_format(at, text);
     buffer_printf(&line, "%s, ", text);
     append_when(&line, at, now);
-    print_field(cli, name, buffer_text(&line));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, name, buffer_text(&line));
     buffer_free(&line);
-}
-
-static void print_id(struct cli *cli, const char *name, const struct uuid *id)
-{
-    char text[UUID_TEXT_LEN + 1];
-
-    uuid_format(id, text);
-    print_field(cli, name, text_of(text));
 }
 
 static void print_one(struct cli *cli, const struct deadline_listed *item,
@@ -252,23 +231,23 @@ static void print_one(struct cli *cli, const struct deadline_listed *item,
     const struct deadline *d = &item->deadline;
     struct buffer line = BUFFER_EMPTY;
 
-    print_field(cli, "saga", item->type);
-    print_field(cli, "id", d->saga_id);
-    print_field(cli, "deadline", d->name);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "saga", item->type);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "id", d->saga_id);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "deadline", d->name);
     print_time(cli, "due at", d->due_at, now);
     buffer_printf(&line, "%s, ", deadline_status_word(item->status));
     operator_count(&line, d->attempts, "attempt");
-    print_field(cli, "status", buffer_text(&line));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "status", buffer_text(&line));
     if (d->next_at != 0 && d->next_at != d->due_at)
         print_time(cli, "next retry", d->next_at, now);
-    print_field(cli, "error", d->reason);
-    print_field(cli, "payload", d->payload);
-    print_field(cli, "metadata", d->message.metadata);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "error", d->reason);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "payload", d->payload);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "metadata", d->message.metadata);
     buffer_clear(&line);
     buffer_printf(&line, "%d", d->partition);
-    print_field(cli, "partition", buffer_text(&line));
-    print_id(cli, "instance", &d->instance);
-    print_id(cli, "row", &d->id);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "partition", buffer_text(&line));
+    output_field_id(cli->out, OUTPUT_FIELD_WIDTH, "instance", &d->instance);
+    output_field_id(cli->out, OUTPUT_FIELD_WIDTH, "row", &d->id);
     buffer_free(&line);
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #define LIMIT_DEFAULT 100
+#define FIELD_WIDTH   16
 
 /* --- JSON ---------------------------------------------------------------- */
 
@@ -88,23 +89,13 @@ static void print_table(struct cli *cli, const struct outbox_rows *rows,
 
 static void print_field(struct cli *cli, const char *name, const char *value)
 {
-    struct buffer safe = BUFFER_EMPTY;
-
-    if (value == NULL)
-        return;
-    output_safe(&safe, text_of(value));
-    fprintf(cli->out, "%-15s %s\n", name, buffer_text(&safe).data);
-    buffer_free(&safe);
+    output_field(cli->out, FIELD_WIDTH, name, text_of(value));
 }
 
 static void print_time(struct cli *cli, const char *name, int64_t time)
 {
-    char text[CLOCK_TEXT_SIZE];
-
-    if (time == 0)
-        return;
-    clock_format(time, text);
-    print_field(cli, name, text);
+    if (time != 0)
+        output_field_time(cli->out, FIELD_WIDTH, name, time);
 }
 
 static void print_whole(struct cli *cli, const struct outbox_row *row)

@@ -220,6 +220,36 @@ void output_table_free(struct output_table *table)
     *table = (struct output_table){.ncolumns = 0};
 }
 
+void output_field(FILE *out, int width, const char *name, struct text value)
+{
+    struct buffer safe = BUFFER_EMPTY;
+
+    if (value.data == NULL)
+        return;
+    output_safe(&safe, value);
+    fprintf(out, "%-*s", width, name);
+    fwrite(buffer_text(&safe).data, 1, safe.len, out);
+    fputc('\n', out);
+    buffer_free(&safe);
+}
+
+void output_field_id(FILE *out, int width, const char *name,
+                     const struct uuid *id)
+{
+    char text[UUID_TEXT_LEN + 1];
+
+    uuid_format(id, text);
+    output_field(out, width, name, text_of(text));
+}
+
+void output_field_time(FILE *out, int width, const char *name, int64_t time_us)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(time_us, text);
+    output_field(out, width, name, text_of(text));
+}
+
 void output_grouped(struct buffer *out, int64_t value)
 {
     char digits[24];

@@ -1,12 +1,13 @@
 /*
- * Output -- tables for people, aligned by characters, and pieces of text that
- * are safe on a terminal. JSON is written with base/json.h.
+ * Output -- tables and fields for people, aligned by characters, and pieces of
+ * text that are safe on a terminal. JSON is written with base/json.h.
  */
 #ifndef HOST_CLI_OUTPUT_H
 #define HOST_CLI_OUTPUT_H
 
 #include "base/buffer.h"
 #include "base/text.h"
+#include "base/uuid.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +41,15 @@ void output_table_free(struct output_table *table);
 /** Appends `text` with control characters and bad UTF-8 made visible: a
  * stored value must not drive the terminal. */
 void output_safe(struct buffer *out, struct text text);
+
+#define OUTPUT_FIELD_WIDTH 14 /* of names of at most 13 characters */
+
+/** A line of one row that is shown whole: its name in `width` columns, and its
+ * value made safe; nothing when the value's data is NULL. */
+void output_field(FILE *out, int width, const char *name, struct text value);
+void output_field_id(FILE *out, int width, const char *name,
+                     const struct uuid *id);
+void output_field_time(FILE *out, int width, const char *name, int64_t time_us);
 
 /** Columns that `text` takes on a terminal (characters; wide ones count two,
  * combining ones none). */

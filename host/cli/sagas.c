@@ -136,39 +136,21 @@ struct shown {
     struct saga_steps steps; /* none: it is not orchestrated */
 };
 
-static void print_field(struct cli *cli, const char *name, struct text value)
-{
-    struct buffer safe = BUFFER_EMPTY;
-
-    output_safe(&safe, value);
-    fprintf(cli->out, "%-14s", name);
-    fwrite(buffer_text(&safe).data, 1, safe.len, cli->out);
-    fputc('\n', cli->out);
-    buffer_free(&safe);
-}
-
-static void print_time(struct cli *cli, const char *name, int64_t at)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    clock_format(at, text);
-    print_field(cli, name, text_of(text));
-}
-
 static void print_shown(struct cli *cli, const struct shown *shown)
 {
     const struct saga_instance *saga = &shown->saga;
-    char id[UUID_TEXT_LEN + 1], due[CLOCK_TEXT_SIZE];
+    char due[CLOCK_TEXT_SIZE];
     struct buffer line = BUFFER_EMPTY;
 
-    uuid_format(&saga->id, id);
-    print_field(cli, "saga", text_of(shown->type));
-    print_field(cli, "id", saga->saga_id);
-    print_field(cli, "state",
-                text_of(saga->completed ? "completed" : "active"));
-    print_time(cli, "begun at", saga_begun_at(&saga->id));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "saga", text_of(shown->type));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "id", saga->saga_id);
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "state",
+                 text_of(saga->completed ? "completed" : "active"));
+    output_field_time(cli->out, OUTPUT_FIELD_WIDTH, "begun at",
+                      saga_begun_at(&saga->id));
     if (saga->completed)
-        print_time(cli, "completed at", saga->completed_at);
+        output_field_time(cli->out, OUTPUT_FIELD_WIDTH, "completed at",
+                          saga->completed_at);
     for (size_t i = 0; i < shown->deadlines.count; i++) {
         const struct deadline_listed *item = &shown->deadlines.items[i];
 
@@ -177,13 +159,14 @@ static void print_shown(struct cli *cli, const struct shown *shown)
         buffer_printf(&line, "%.*s, due at %s, %s",
                       TEXT_ARGS(item->deadline.name), due,
                       deadline_status_word(item->status));
-        print_field(cli, "deadline", buffer_text(&line));
+        output_field(cli->out, OUTPUT_FIELD_WIDTH, "deadline",
+                     buffer_text(&line));
     }
-    print_field(cli, "data", saga->state);
-    print_field(cli, "instance", text_of(id));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "data", saga->state);
+    output_field_id(cli->out, OUTPUT_FIELD_WIDTH, "instance", &saga->id);
     buffer_clear(&line);
     buffer_printf(&line, "%" PRId64, saga->version);
-    print_field(cli, "version", buffer_text(&line));
+    output_field(cli->out, OUTPUT_FIELD_WIDTH, "version", buffer_text(&line));
     buffer_free(&line);
     if (shown->steps.nrows > 0)
         fputc('\n', cli->out);
