@@ -1,17 +1,9 @@
 #include "cli/append_batch.h"
 
 #include "base/memory.h"
-#include "run/backoff.h"
-
-#include <time.h>
+#include "run/tries.h"
 
 #define HELD_MAX ((size_t)16 * 1024 * 1024) /* bytes of a batch, roughly */
-
-/* Of many writers to one stream one wins each time: how often another one
- * loses says nothing, only how long. */
-#define TRY_FOR     (10 * CLOCK_SECOND)
-#define FIRST_PAUSE (CLOCK_SECOND / 200)
-#define PAUSE_CAP   (CLOCK_SECOND / 4)
 
 void append_batch_init(struct append_batch *batch, enum ndjson_kind kind,
                        size_t capacity)
@@ -68,67 +60,64 @@ static void keep_ids(struct append_batch *batch)
     }
 }
 
-static enum status write_events(struct append_batch *batch,
-                                struct application *app,
-                                const struct append_options *options,
-                                size_t *bad, struct diag *diag)
+/* One batch, until it is written. */
+struct writing {
+    struct append_batch *batch;
+    struct application *app;
+    struct append_options options;
+    size_t *bad;
+};
+
+static enum status write_events(const struct writing *w, struct diag *diag)
 {
+    struct append_batch *batch = w->batch;
+    struct application *app = w->app;
+
     if (batch->kind == NDJSON_EMIT)
-        return capture_append(app->capture, app->db, options, batch->events,
-                              batch->count, batch->results, bad, diag);
-    return append_events(app->store, app->db, options, batch->events,
-                         batch->count, batch->results, bad, diag);
+        return capture_append(app->capture, app->db, &w->options, batch->events,
+                              batch->count, batch->results, w->bad, diag);
+    return append_events(app->store, app->db, &w->options, batch->events,
+                         batch->count, batch->results, w->bad, diag);
 }
 
-static enum status write_once(struct append_batch *batch,
-                              struct application *app,
-                              const struct append_options *options, size_t *bad,
-                              struct diag *diag)
+static enum status write_once(void *arg, struct diag *diag)
 {
+    const struct writing *w = arg;
+    struct db *db = w->app->db;
     enum status status;
 
-    *bad = batch->count;
-    status = db_begin(app->db, diag);
+    *w->bad = w->batch->count;
+    status = db_begin(db, diag);
     if (status != STATUS_OK)
         return status;
-    status = write_events(batch, app, options, bad, diag);
+    status = write_events(w, diag);
     if (status != STATUS_OK) {
-        db_rollback(app->db);
+        db_rollback(db);
         return status;
     }
-    status = db_commit(app->db, NULL, diag);
+    status = db_commit(db, NULL, diag);
     if (status == STATUS_LOST) {
-        batch->unknown = true;
-        keep_ids(batch);
+        w->batch->unknown = true;
+        keep_ids(w->batch);
     } else if (status == STATUS_OK) {
-        batch->unknown = false;
+        w->batch->unknown = false;
     }
     return status;
-}
-
-static void pause_for(int64_t us)
-{
-    struct timespec time = {
-        .tv_sec = us / CLOCK_SECOND,
-        .tv_nsec = us % CLOCK_SECOND * 1000,
-    };
-
-    nanosleep(&time, NULL);
 }
 
 enum status append_batch_write(struct append_batch *batch,
                                struct application *app, size_t *bad,
                                struct diag *diag)
 {
-    struct append_options options = {
-        .ids = &app->ids,
-        .now_us = clock_now(&app->clock),
-        .payload_limit = app->settings->limit_payload,
-        .notify = app->settings->notify,
+    struct writing writing = {
+        .batch = batch,
+        .app = app,
+        .options = {.ids = &app->ids,
+                    .now_us = clock_now(&app->clock),
+                    .payload_limit = app->settings->limit_payload,
+                    .notify = app->settings->notify},
+        .bad = bad,
     };
-    int64_t started = clock_monotonic();
-    struct backoff backoff = backoff_make(FIRST_PAUSE, PAUSE_CAP);
-    bool lost = false;
 
     batch->unknown = false;
     *bad = batch->count;
@@ -139,17 +128,5 @@ enum status append_batch_write(struct append_batch *batch,
         if (status != STATUS_OK)
             return status;
     }
-    for (;;) {
-        enum status status = lost ? db_reopen(app->db, diag) : STATUS_OK;
-
-        if (status == STATUS_OK) {
-            status = write_once(batch, app, &options, bad, diag);
-            lost = status == STATUS_LOST;
-        }
-        if (!lost && status != STATUS_CONFLICT)
-            return status;
-        if (clock_monotonic() - started > TRY_FOR)
-            return status;
-        pause_for(backoff_next(&backoff));
-    }
+    return tries_run(app->db, write_once, &writing, diag);
 }

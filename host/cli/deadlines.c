@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "consumer/operate_deadlines.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #define LIMIT_DEFAULT 100
@@ -42,6 +43,7 @@ static enum status take_words(const struct cli *cli, struct request *r,
                              &r->filter.name};
     struct uuid id;
 
+    assert(cli->nargs <= 4);
     if (cli->nargs == 2 && uuid_parse(text_of(cli->args[1]), &id)) {
         uuid_format(&id, r->id);
         r->filter.id = r->id;

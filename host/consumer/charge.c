@@ -210,6 +210,15 @@ static void insert_for(struct charge *charge,
     added->partition = partition;
 }
 
+/* A row that no key has, in a partition that is held here. */
+static bool is_ours_without_key(const struct charge *charge,
+                                const struct undelivered_recorded *row)
+{
+    return row->unresolved && row->partition >= 0 &&
+           row->partition < charge->env->partitions &&
+           charge->held[row->partition];
+}
+
 /* Of a message whose keys were not told there is a row for each partition
  * that met it; all of them stand for the same attempt. */
 static enum status charge_unresolved(struct charge *charge,
@@ -228,8 +237,7 @@ static enum status charge_unresolved(struct charge *charge,
     for (size_t i = 0; status == STATUS_OK && i < charge->nrows; i++) {
         const struct undelivered_recorded *row = &charge->rows[i];
 
-        if (!row->unresolved || row->partition < 0 ||
-            row->partition >= env->partitions || !charge->held[row->partition])
+        if (!is_ours_without_key(charge, row))
             continue;
         keys.blocked[row->partition] = true; /* it has its row */
         raise_row(charge, row, entry);
@@ -269,7 +277,6 @@ static const struct undelivered_recorded *row_of(const struct charge *charge)
 static bool charge_counted(struct charge *charge,
                            struct undelivered_entry *entry)
 {
-    const struct consumer_env *env = charge->env;
     bool found = false;
 
     if (charge->attempt->after == ATTEMPT_RETRY)
@@ -277,8 +284,7 @@ static bool charge_counted(struct charge *charge,
     for (size_t i = 0; i < charge->nrows; i++) {
         const struct undelivered_recorded *row = &charge->rows[i];
 
-        if (!row->unresolved || row->partition < 0 ||
-            row->partition >= env->partitions || !charge->held[row->partition])
+        if (!is_ours_without_key(charge, row))
             continue;
         entry->unresolved = found = true;
         raise_row(charge, row, entry);

@@ -3,15 +3,7 @@
 #include "base/json.h"
 #include "base/json_member.h"
 #include "model/command_results.h"
-#include "run/backoff.h"
-
-#include <time.h>
-
-/* Of many writers to one aggregate one wins each time: how often another one
- * loses says nothing, only how long. */
-#define TRY_FOR     (10 * CLOCK_SECOND)
-#define FIRST_PAUSE (CLOCK_SECOND / 200)
-#define PAUSE_CAP   (CLOCK_SECOND / 4)
+#include "run/tries.h"
 
 /* Results that one command takes along on their way out: twice what it
  * brings, so that they come to an end. */
@@ -43,22 +35,28 @@ enum status command_open(struct application *app,
     return aggregates_open(&options, aggregates, diag);
 }
 
-static enum status run_once(struct application *app,
-                            struct aggregates *aggregates,
-                            const struct aggregate_command *command,
-                            struct aggregate_outcome *outcome,
-                            struct diag *diag)
+/* One command, until it is dispatched. */
+struct running {
+    struct application *app;
+    struct aggregates *aggregates;
+    struct aggregate_command command;
+    struct aggregate_outcome *outcome;
+};
+
+static enum status run_once(void *arg, struct diag *diag)
 {
+    struct running *running = arg;
+    struct application *app = running->app;
     struct failure failure;
     enum status status = db_begin(app->db, diag);
 
     if (status != STATUS_OK)
         return status;
-    status = aggregate_dispatch(aggregates, app->db, command, outcome, &failure,
-                                diag);
+    status = aggregate_dispatch(running->aggregates, app->db, &running->command,
+                                running->outcome, &failure, diag);
     if (status == STATUS_FAILED)
         diag_set(diag, STATUS_FAILED, "%s", failure.reason);
-    if (status == STATUS_OK && !outcome->repeated)
+    if (status == STATUS_OK && !running->outcome->repeated)
         status = command_results_expire(app->db, app->catalog,
                                         clock_now(&app->clock) -
                                             app->settings->commands_keep_us,
@@ -69,41 +67,18 @@ static enum status run_once(struct application *app,
     return status;
 }
 
-static void pause_for(int64_t us)
-{
-    struct timespec time = {
-        .tv_sec = us / CLOCK_SECOND,
-        .tv_nsec = us % CLOCK_SECOND * 1000,
-    };
-
-    nanosleep(&time, NULL);
-}
-
+/* Its id is there before the first try, so that a later one finds what an
+ * earlier one has written. */
 enum status command_run(struct application *app, struct aggregates *aggregates,
                         const struct aggregate_command *command,
                         struct aggregate_outcome *outcome, struct diag *diag)
 {
-    struct aggregate_command known = *command;
-    struct backoff backoff = backoff_make(FIRST_PAUSE, PAUSE_CAP);
-    int64_t started = clock_monotonic();
-    bool lost = false;
+    struct running running = {app, aggregates, *command, outcome};
 
-    if (!known.has_command_id)
-        known.command_id = uuid_v7(&app->ids, clock_now(&app->clock));
-    known.has_command_id = true;
-    for (;;) {
-        enum status status = lost ? db_reopen(app->db, diag) : STATUS_OK;
-
-        if (status == STATUS_OK) {
-            status = run_once(app, aggregates, &known, outcome, diag);
-            lost = status == STATUS_LOST;
-        }
-        if (!lost && status != STATUS_CONFLICT)
-            return status;
-        if (clock_monotonic() - started > TRY_FOR)
-            return status;
-        pause_for(backoff_next(&backoff));
-    }
+    if (!running.command.has_command_id)
+        running.command.command_id = uuid_v7(&app->ids, clock_now(&app->clock));
+    running.command.has_command_id = true;
+    return tries_run(app->db, run_once, &running, diag);
 }
 
 /* --- as JSON -------------------------------------------------------------- */
