@@ -19,9 +19,9 @@ void checkpoints_free(struct checkpoints *checkpoints)
 
 /* One row: partition, position, end of the replay, mark of missing history,
  * state, reason, epoch, two flags. */
-static enum status row_take(struct db_rows *rows, bool first, int expected,
-                            struct checkpoints *stored,
-                            struct checkpoint_lock *lock, struct diag *diag)
+static enum status row_take_of(struct db_rows *rows, bool first, int expected,
+                               struct checkpoints *stored,
+                               struct checkpoint_lock *lock, struct diag *diag)
 {
     int64_t partition = db_get_int64(rows, 0);
 
@@ -50,6 +50,17 @@ static enum status row_take(struct db_rows *rows, bool first, int expected,
         &lock->halt_reason, diag);
 }
 
+/* The same, with the consumer in what it says: rows may be changed by hand. */
+static enum status row_take(struct db_rows *rows, bool first, int expected,
+                            const char *consumer_id, struct checkpoints *stored,
+                            struct checkpoint_lock *lock, struct diag *diag)
+{
+    enum status status = row_take_of(rows, first, expected, stored, lock, diag);
+
+    return status == STATUS_OK ? STATUS_OK
+                               : diag_wrap(diag, "consumer %s", consumer_id);
+}
+
 static enum status read_all(struct db *db, const struct db_sql *sql,
                             const char *consumer_id, const char *source,
                             struct checkpoints *stored,
@@ -69,7 +80,8 @@ static enum status read_all(struct db *db, const struct db_sql *sql,
         status = db_next(rows, &more, diag);
         if (status != STATUS_OK || !more)
             break;
-        status = row_take(rows, count == 0, count, stored, lock, diag);
+        status = row_take(rows, count == 0, count, consumer_id, stored, lock,
+                          diag);
         if (status != STATUS_OK)
             break;
         count++;
@@ -130,7 +142,8 @@ enum status checkpoint_take(struct db *db, const struct catalog *catalog,
             *lost = partition;
             break;
         }
-        status = row_take(rows, count == 0, partition, stored, lock, diag);
+        status = row_take(rows, count == 0, partition, consumer_id, stored,
+                          lock, diag);
         lock->topic_on = db_get_bool(rows, COLUMN_TOPIC);
         if (status != STATUS_OK || ++count == leases->count)
             break;

@@ -47,7 +47,7 @@ enum status consumer_state_parse(struct text state, struct text reason,
 
     if (s < 0 || r < 0)
         return diag_set(diag, STATUS_PERMANENT,
-                        "a consumer's row holds state '" TEXT_FORMAT
+                        "its row holds state '" TEXT_FORMAT
                         "' and halt reason '" TEXT_FORMAT
                         "', which this version does not know",
                         TEXT_ARGS(state), TEXT_ARGS(reason));
@@ -119,6 +119,8 @@ enum status registry_read(struct db *db, const struct catalog *catalog,
             status = fingerprint_take(rows, row, diag);
         if (status == STATUS_OK)
             status = db_next(rows, &more, diag); /* late errors of the row */
+        if (status == STATUS_PERMANENT)          /* it may be changed by hand */
+            status = diag_wrap(diag, "%s '%s'", name->type, name->name);
     }
     db_rows_close(rows);
     return status;

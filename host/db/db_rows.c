@@ -1,6 +1,10 @@
 #include "db/db_core.h"
 
+#include "base/buffer.h"
+
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 enum status db_query(struct db *db, const struct db_sql *sql,
                      const struct db_value *params, size_t nparams,
@@ -42,13 +46,65 @@ void db_withdraw(struct db *db)
         db->driver->withdraw(db->session);
 }
 
-enum status db_rows_mismatch_error(const struct db_rows *rows,
-                                   struct diag *diag)
+/* A cell in words, as far as it can be shown: cut, and printable. */
+#define CELL_SIZE 64
+
+static void describe_cell(struct db_rows *rows, size_t column, char *out)
 {
-    return diag_set(diag, STATUS_PERMANENT,
-                    "column \"%s\" of the result does not hold %s",
-                    rows->driver->column_name(rows, rows->mismatch_column),
-                    rows->mismatch_wanted);
+    switch (rows->driver->column_type(rows, column)) {
+    case DB_NULL:
+        snprintf(out, CELL_SIZE, "NULL");
+        return;
+    case DB_INT64:
+        snprintf(out, CELL_SIZE, "%" PRId64,
+                 rows->driver->get_int64(rows, column));
+        return;
+    case DB_TEXT: {
+        char clean[CELL_SIZE - 2];
+
+        text_clean(rows->driver->get_text(rows, column), clean, sizeof(clean));
+        snprintf(out, CELL_SIZE, "'%s'", clean);
+        return;
+    }
+    default:
+        snprintf(out, CELL_SIZE, "something else");
+    }
+}
+
+/* Columns that come first tell which row it is: enough to find it by hand. */
+#define COLUMNS_TOLD 3
+
+static void describe_row(struct db_rows *rows, struct buffer *out)
+{
+    size_t count = rows->driver->columns(rows) - rows->hidden;
+    size_t told = 0;
+    char cell[CELL_SIZE];
+
+    for (size_t i = 0; i < count && told < COLUMNS_TOLD; i++) {
+        if (i == rows->mismatch_column)
+            continue;
+        describe_cell(rows, i, cell);
+        buffer_printf(out, "%s%s = %s", told++ == 0 ? ", in the row of " : ", ",
+                      rows->driver->column_name(rows, i), cell);
+    }
+}
+
+/* The row is still the one in hand: whoever changed it by hand must find it. */
+enum status db_rows_mismatch_error(struct db_rows *rows, struct diag *diag)
+{
+    struct buffer row = BUFFER_EMPTY;
+    char cell[CELL_SIZE];
+    enum status status;
+
+    describe_cell(rows, rows->mismatch_column, cell);
+    buffer_append_string(&row, "");
+    describe_row(rows, &row);
+    status = diag_set(diag, STATUS_PERMANENT,
+                      "column \"%s\" of the result holds %s and not %s%s",
+                      rows->driver->column_name(rows, rows->mismatch_column),
+                      cell, rows->mismatch_wanted, row.data);
+    buffer_free(&row);
+    return status;
 }
 
 enum status db_next(struct db_rows *rows, bool *more, struct diag *diag)

@@ -163,9 +163,8 @@ static inline void db_rows_mismatch(struct db_rows *rows, size_t column,
     rows->mismatch_wanted = wanted;
 }
 
-/** PERMANENT, naming column and type. */
-enum status db_rows_mismatch_error(const struct db_rows *rows,
-                                   struct diag *diag);
+/** PERMANENT, naming column and type, what is there, and which row it is. */
+enum status db_rows_mismatch_error(struct db_rows *rows, struct diag *diag);
 
 extern const struct db_driver db_sqlite_driver;
 extern const struct db_driver db_postgres_driver;

@@ -495,3 +495,36 @@ dialect.servers(function(database)
     end)
   end)
 end)
+
+-- The servers keep what is no time out of such columns themselves.
+dialect.only("sqlite", function(database)
+  describe("a row that somebody changed by hand", function()
+    local world = set_up(database)
+
+    before_each(function()
+      world.start(BAD, 'on_error = "dead_letter", retry = { attempts = 1 },')
+      world.append { { "A", '{"bad":true}' }, { "B", '{"bad":true}' } }
+      world.app:moontide("run", "--until-idle")
+    end)
+
+    after_each(function() world.stop() end)
+
+    it("is told with what it holds and its id by the verbs that cannot read it", function()
+      local id = world.value "SELECT id FROM CONSUMER_UNDELIVERED_MESSAGES WHERE message_position = 2"
+      world.app.db:execute("UPDATE CONSUMER_UNDELIVERED_MESSAGES SET recorded_at = 'soon' WHERE message_position = 2")
+      for _, words in ipairs { { "dead-letters" }, { "dead-letters", "delete", "--all" } } do
+        local err = world.app:fails(1, unpack(words))
+        assert.matches([[column "recorded_at" of the result holds 'soon' and not a time like]], err, 1, true)
+        assert.matches("in the row of id = '" .. id .. "', consumer_id = ", err, 1, true)
+      end
+      assert.matches("holds 'soon' and not a time like", world.app:fails(1, "status"), 1, true)
+      assert.equal("2", world.value(STATUSES))
+    end)
+
+    it("is told with its consumer when that has a state that nobody knows", function()
+      world.app.db:execute "UPDATE CONSUMERS SET state = 'ODD'"
+      assert.matches("projection 'notes': its row holds state 'ODD'",
+        world.app:fails(1, "run", "--until-idle"), 1, true)
+    end)
+  end)
+end)
