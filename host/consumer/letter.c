@@ -83,8 +83,10 @@ static void take_message(struct reading *r, struct db_rows *rows)
     r->message = (struct message){.position = 0};
     if (db_is_null(rows, COLUMN_COPY))
         return;
-    if (message_copy_read(db_get_text(rows, COLUMN_COPY), &r->scratch,
-                          &r->message, &ignored) != STATUS_OK)
+    if ((r->detail == LETTER_WHOLE ? message_copy_read
+                                   : message_copy_read_head)(
+            db_get_text(rows, COLUMN_COPY), &r->scratch, &r->message,
+            &ignored) != STATUS_OK)
         r->message = (struct message){.position = 0};
     else
         r->message.position = db_get_int64(rows, COLUMN_POSITION);
@@ -255,6 +257,15 @@ static void on_row(struct reading *r, struct db_rows *rows)
     };
 }
 
+/* For letters_read.sql. A list must not read what the messages carry. */
+static int64_t copies_wanted(const struct letter_filter *filter,
+                             enum letter_detail detail)
+{
+    if (detail == LETTER_WHOLE)
+        return 2;
+    return detail == LETTER_TYPE || filter->type != NULL || filter->id != NULL;
+}
+
 enum status letters_read(struct db *db, const struct catalog *catalog,
                          const struct letter_filter *filter, size_t limit,
                          enum letter_detail detail, struct arena *arena,
@@ -263,8 +274,7 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
     const struct db_value params[] = {
         db_string(filter->consumer_id),
         db_string(filter->status),
-        db_boolean(detail != LETTER_BARE || filter->type != NULL ||
-                   filter->id != NULL),
+        db_integer(copies_wanted(filter, detail)),
         filter->position != 0 ? db_integer(filter->position) : db_null(),
         db_boolean(filter->id != NULL || filter->position != 0 ||
                    filter->status != NULL),

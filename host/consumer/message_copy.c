@@ -192,3 +192,34 @@ enum status message_copy_read(struct text copy, struct arena *arena,
     buffer_free(&scratch);
     return status;
 }
+
+/* No string holds a quote that is not escaped, so this is found only where the
+ * member begins. */
+static const char payload_member[] = ",\"payload";
+
+static struct text before_payload(struct text copy)
+{
+    const size_t len = sizeof(payload_member) - 1;
+
+    for (size_t i = 0; i + len <= copy.len; i++)
+        if (copy.data[i] == ',' &&
+            memcmp(copy.data + i, payload_member, len) == 0)
+            return (struct text){copy.data, i};
+    return TEXT_NONE;
+}
+
+enum status message_copy_read_head(struct text copy, struct arena *arena,
+                                   struct message *message, struct diag *diag)
+{
+    struct text head = before_payload(copy);
+    struct buffer closed = BUFFER_EMPTY;
+    enum status status;
+
+    if (head.data == NULL)
+        return message_copy_read(copy, arena, message, diag);
+    buffer_append(&closed, head.data, head.len);
+    buffer_append_char(&closed, '}');
+    status = message_copy_read(buffer_text(&closed), arena, message, diag);
+    buffer_free(&closed);
+    return status;
+}

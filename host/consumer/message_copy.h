@@ -19,4 +19,10 @@ enum status message_copy_read(struct text copy, struct arena *arena,
                               struct message *message,
                               struct diag *diag) MUST_CHECK;
 
+/** The same of the beginning of a copy, without payload, metadata and what
+ * follows them, if it reaches so far; else `copy` must be a whole one. */
+enum status message_copy_read_head(struct text copy, struct arena *arena,
+                                   struct message *message,
+                                   struct diag *diag) MUST_CHECK;
+
 #endif

@@ -10,6 +10,7 @@
  * sqlite_statement.c  parameters, execute, scripts of statements
  * sqlite_rows.c       results and their values
  * sqlite_bulk.c       queue, bulk statements, lookup
+ * sqlite_head.c       the beginning of a long value, without the rest of it
  * sqlite_shape.c      tables of a shape
  * sqlite_listener.c   hears that the file was written
  */
@@ -199,5 +200,14 @@ void sqlite_shape_name(const char *name, struct buffer *out);
 void sqlite_shape_print(const struct db_shape *shape, struct buffer *out);
 const char *sqlite_shape_fits(const struct db_shape_column *wanted,
                               const struct db_shape_column *actual);
+
+/* --- sqlite_head.c ----------------------------------------------------------
+ */
+
+#define SQLITE_HEAD "moontide_head"
+
+/** substr() reads the whole value to give its beginning; this function of SQL
+ * does not. SQLite's code. */
+int sqlite_head_register(sqlite3 *handle) MUST_CHECK;
 
 #endif

@@ -99,6 +99,9 @@ int sqlite_cache_authorize(void *arg, int action, const char *first,
     if (denied == NULL && action == SQLITE_FUNCTION && second != NULL &&
         sqlite3_stricmp(second, "load_extension") == 0)
         denied = "load_extension";
+    if (denied == NULL && action == SQLITE_FUNCTION && second != NULL &&
+        sqlite3_stricmp(second, SQLITE_HEAD) == 0)
+        denied = SQLITE_HEAD;
     if (denied == NULL)
         return SQLITE_OK;
     if (session->denied == NULL)

@@ -167,6 +167,8 @@ enum status sqlite_file_open(struct db_session *session, bool create,
     if (create || session->memory)
         flags |= SQLITE_OPEN_CREATE;
     code = sqlite3_open_v2(session->path, &session->handle, flags, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite_head_register(session->handle);
     if (code != SQLITE_OK) {
         status = sqlite_error_open(
             session->path, code,

@@ -299,6 +299,26 @@ dialect.each(function(database)
       assert.equal("no undelivered message\n", world.app:moontide("dead-letters", "--key", "A").err)
     end)
 
+    it("tell type and id of messages without reading their payloads, whatever their keys hold", function()
+      local keys = { '\\",\\"payload\\":\\"', ("é"):rep(255), "plain" }
+      world.start(BAD, 'on_error = "dead_letter", retry = { attempts = 1 },')
+      local events = {}
+      for i, key in ipairs(keys) do
+        events[i] = { aggregate_id = key, type = "spec.Put",
+          payload = ('{"bad":true,"type":"other","text":"%s"}'):format(("x"):rep(5000)) }
+      end
+      world.app:append(events)
+      world.app:moontide("run", "--until-idle")
+      local all = world.app:json("dead-letters", "list", "--type", "spec.Put").messages
+      assert.equal(#keys, #all)
+      assert.same({}, world.app:json("dead-letters", "list", "--type", "other").messages)
+      for i, letter in ipairs(all) do
+        assert.equal("spec.Put", letter.type)
+        local shown = world.app:json("dead-letters", "show", tostring(i)).messages[1].message
+        assert.equal(i, world.app:json("dead-letters", "list", shown.id).messages[1].position)
+      end
+    end)
+
     it("list at most so many, and say how many there are", function()
       world.start(BAD, 'on_error = "dead_letter", retry = { attempts = 1 },')
       local list = {}

@@ -1,11 +1,17 @@
 -- Undelivered messages of one consumer, or of all, in position order. The rows
 -- of a message whose keys are not known follow each other.
--- ?1 consumer id, or NULL  ?2 status, or NULL  ?3 whether copies are wanted
+-- ?1 consumer id, or NULL  ?2 status, or NULL
+-- ?3 of copies: 0 nothing, 1 what lies before the payload, 2 all
 -- ?4 position, or NULL  ?5 whether what only waits behind another is wanted
 SELECT u.id::text, u.consumer_id::text, c.consumer_type, c.consumer_name, u.source_name,
        u.message_position, u.partition_no, u.resolved_key, u.status,
        u.failure_count, u.next_retry_at, u.failure_reason, u.recorded_at,
-       u.unresolved, CASE WHEN ?3::boolean THEN u.message_copy END
+       u.unresolved, CASE ?3::bigint
+           WHEN 1 THEN
+               CASE WHEN position(',"payload' IN left(u.message_copy, 4096)) > 0
+                    THEN left(u.message_copy, 4096)
+                    ELSE u.message_copy END
+           WHEN 2 THEN u.message_copy END
   FROM ${consumer_undelivered_messages_table} AS u
   JOIN ${consumers_table} AS c ON c.id = u.consumer_id
  WHERE (?1::text IS NULL OR u.consumer_id = ?1::text::uuid)

@@ -1,6 +1,7 @@
 -- Undelivered messages of one consumer, or of all, in position order. The rows
 -- of a message whose keys are not known follow each other.
--- ?1 consumer id, or NULL  ?2 status, or NULL  ?3 whether copies are wanted
+-- ?1 consumer id, or NULL  ?2 status, or NULL
+-- ?3 of copies: 0 nothing, 1 what lies before the payload, 2 all
 -- ?4 position, or NULL  ?5 whether what only waits behind another is wanted
 -- Sorted without the copies, which would all be held at once otherwise.
 WITH sorted AS MATERIALIZED (
@@ -24,7 +25,15 @@ WITH sorted AS MATERIALIZED (
 SELECT s.id, s.consumer_id, s.consumer_type, s.consumer_name, s.source_name,
        s.message_position, s.partition_no, s.resolved_key, s.status,
        s.failure_count, s.next_retry_at, s.failure_reason, s.recorded_at,
-       s.unresolved, CASE WHEN ?3 THEN u.message_copy END
+       s.unresolved, CASE ?3
+           WHEN 1 THEN
+               CASE WHEN instr(moontide_head('${consumer_undelivered_messages_table}',
+                                             'message_copy', u.rowid, 4096),
+                               ',"payload') > 0
+                    THEN moontide_head('${consumer_undelivered_messages_table}',
+                                       'message_copy', u.rowid, 4096)
+                    ELSE u.message_copy END
+           WHEN 2 THEN u.message_copy END
   FROM sorted s -- SQLite keeps the order of a CROSS JOIN's loops
  CROSS JOIN ${consumer_undelivered_messages_table} u
  WHERE u.id = s.id
