@@ -1,6 +1,8 @@
 #include "run/settings.h"
 
 #include "run/settings_key.h"
+#include "run/settings_origins.h"
+#include "run/settings_value.h"
 
 #include "base/memory.h"
 #include "db/url.h"
@@ -108,8 +110,8 @@ static enum status take_name(struct load *load, const struct table_entry *entry,
     }
     mem_free(*target);
     *target = mem_copy_text(entry->string.data, entry->string.len);
-    settings_origin_set(load->settings->origins, entry->key, entry,
-                        load->where);
+    settings_origins_set(load->settings->origins, entry->key, entry,
+                         load->where);
     return STATUS_OK;
 }
 
@@ -170,8 +172,8 @@ static enum status take_value(struct load *load, const struct settings_key *key,
                               const struct table_entry *entry,
                               struct diag *diag)
 {
-    enum status status = settings_key_set(key, entry, load->loose, load->where,
-                                          load->settings, diag);
+    enum status status = settings_value_set(key, entry, load->loose,
+                                            load->where, load->settings, diag);
 
     if (status != STATUS_OK)
         return status;
@@ -182,7 +184,8 @@ static enum status take_value(struct load *load, const struct settings_key *key,
     } else if (key->kind == SETTINGS_DATABASE) {
         resolve_database(load);
     }
-    settings_origin_set(load->settings->origins, key->name, entry, load->where);
+    settings_origins_set(load->settings->origins, key->name, entry,
+                         load->where);
     return STATUS_OK;
 }
 
@@ -313,13 +316,9 @@ static enum status take_environment(struct load *load, struct diag *diag)
 
 static const char *where_of(const struct settings *settings, const char *key)
 {
-    const struct settings_origins *origins = settings->origins;
+    const char *where = settings_origins_where(settings->origins, key);
 
-    for (size_t i = 0; i < origins->count; i++) {
-        if (strcmp(origins->items[i].name, key) == 0)
-            return origins->items[i].where;
-    }
-    return WHERE_DEFAULT;
+    return where != NULL ? where : WHERE_DEFAULT;
 }
 
 const char *settings_refuse_workers(const struct settings *settings,
@@ -505,14 +504,6 @@ void settings_free(struct settings *settings)
     mem_free(settings->scripts);
     mem_free(settings->notify_url);
     names_free(&settings->names);
-    for (size_t i = 0;
-         settings->origins != NULL && i < settings->origins->count; i++) {
-        mem_free(settings->origins->items[i].name);
-        mem_free(settings->origins->items[i].value);
-        mem_free(settings->origins->items[i].where);
-    }
-    if (settings->origins != NULL)
-        mem_free(settings->origins->items);
-    mem_free(settings->origins);
+    settings_origins_free(settings->origins);
     *settings = (struct settings){.database = NULL};
 }

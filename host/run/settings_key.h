@@ -1,6 +1,7 @@
 /*
- * Settings key -- the table of configuration keys and what a value of each may
- * be. Part of settings.c; nobody else includes it.
+ * Settings key -- the table of configuration keys, and what is said about a
+ * name that is none. Part of settings.c, as are settings_value.h and
+ * settings_origins.h.
  */
 #ifndef HOST_RUN_SETTINGS_KEY_H
 #define HOST_RUN_SETTINGS_KEY_H
@@ -42,18 +43,6 @@ struct settings_key {
 extern const struct settings_key settings_keys[];
 #define SETTINGS_KEY_MAX 40
 
-/** A value as JSON and where it came from; both are owned. */
-struct settings_origin {
-    char *name; /* key */
-    char *value;
-    char *where;
-};
-
-struct settings_origins {
-    struct settings_origin *items;
-    size_t count;
-};
-
 /** The key, or NULL. */
 const struct settings_key *settings_key_find(const char *name);
 
@@ -65,19 +54,5 @@ const struct settings_key *settings_key_find(const char *name);
 enum status settings_key_unknown(const char *where,
                                  const struct table_entry *entry,
                                  struct diag *diag) MUST_CHECK;
-
-/**
- * Checks a value and stores it. `loose` takes every kind from a string, for
- * the environment and the command line. CONFIG says what is allowed;
- * `settings` is unchanged then.
- */
-enum status settings_key_set(const struct settings_key *key,
-                             const struct table_entry *entry, bool loose,
-                             const char *where, struct settings *settings,
-                             struct diag *diag) MUST_CHECK;
-
-/** Remembers value and origin of a key, in place of what was there. */
-void settings_origin_set(struct settings_origins *origins, const char *name,
-                         const struct table_entry *entry, const char *where);
 
 #endif

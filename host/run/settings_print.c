@@ -1,4 +1,5 @@
-#include "run/settings_key.h"
+#include "run/settings.h"
+#include "run/settings_origins.h"
 
 #include "base/json.h"
 #include "base/json_member.h"
