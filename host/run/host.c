@@ -8,26 +8,10 @@
 #include "run/rebuild_run.h"
 #include "topic/notify.h"
 
-#include <time.h>
-
-/* How often in a row a run to idle meets a lost connection or a conflict
- * before it gives up. */
-#define RUN_TRIES 20
-
 /* One that is fenced again and again says so at most this often. */
 #define FENCED_TOLD_US (10 * CLOCK_SECOND)
 
-/* How long a wait may be without a look at whether to stop. */
-#define STOP_LOOK_US (CLOCK_SECOND / 4)
-
-/* How often a run to idle looks whether others are done, too. */
-#define OTHERS_PAUSE_US (CLOCK_SECOND / 50)
-
-/* So long conflicts are nothing to tell of. */
-#define CONFLICTS_QUIET_US (2 * CLOCK_SECOND)
-
-/* --- open and close
- * ------------------------------------------------------------ */
+/* --- open and close ------------------------------------------------------- */
 
 void host_free_workers(struct host *host)
 {
@@ -245,7 +229,7 @@ enum status host_close(struct host *host, struct diag *diag)
 /* --- one round
  * -------------------------------------------------------------------- */
 
-static enum status reload_all(struct host *host, struct diag *diag)
+enum status host_reload_all(struct host *host, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
@@ -269,7 +253,7 @@ static enum status drop_answer(struct host *host, struct diag *diag)
     host_lease_look_soon(host);
     status = db_reopen(host->app->db, diag);
     if (status == STATUS_OK)
-        status = reload_all(host, diag);
+        status = host_reload_all(host, diag);
     return status;
 }
 
@@ -435,260 +419,12 @@ enum status host_step(struct host *host, struct host_progress *progress,
     return status;
 }
 
-/* --- going on after trouble
- * ----------------------------------------------------------- */
-
-/* True when there is something to look at. */
-static bool wait_us(struct host *host, int64_t us)
-{
-    const struct timespec time = {
-        .tv_sec = us / CLOCK_SECOND,
-        .tv_nsec = us % CLOCK_SECOND * 1000,
-    };
-
-    if (host->options.wait != NULL)
-        return host->options.wait(host->options.wait_arg, us);
-    if (host->wake != NULL)
-        return wake_wait(host->wake, -1, us);
-    if (us > 0)
-        nanosleep(&time, NULL); /* a signal ends it early, as it should */
-    return false;
-}
-
-/* Whatever is told meanwhile does not shorten it. */
-static void pause_us(struct host *host, int64_t us)
-{
-    int64_t now = clock_monotonic();
-    int64_t until = now + us;
-
-    while (now < until && wait_us(host, until - now))
-        now = clock_monotonic();
-}
-
-/* A signal that comes just before a wait does not end it, so it is none for
- * long. */
-static bool wait_idle(struct host *host, int64_t us,
-                      const volatile sig_atomic_t *stop)
-{
-    int64_t now = clock_monotonic();
-    int64_t until = now + host_next_due(host, us);
-
-    while (!*stop && now < until) {
-        int64_t left = until - now;
-
-        if (wait_us(host, left < STOP_LOOK_US ? left : STOP_LOOK_US))
-            return true;
-        now = clock_monotonic();
-    }
-    return false;
-}
-
-/* Two hosts may lock each other out now and then, and each runs again. When
- * that does not end, somebody holds the database. */
-static bool is_trouble(struct host *host, enum status status)
-{
-    int64_t now = clock_monotonic();
-
-    if (status != STATUS_CONFLICT) {
-        host->conflicted_at = 0;
-        return true;
-    }
-    if (host->conflicted_at == 0)
-        host->conflicted_at = now;
-    return now - host->conflicted_at >= CONFLICTS_QUIET_US;
-}
-
-/* Waits and makes the connection good again. It is told once, not each time. */
-static enum status recover(struct host *host, enum status status,
-                           struct diag *diag)
-{
-    struct application *app = host->app;
-
-    if (!is_trouble(host, status)) {
-        log_write(&app->log, LOG_DEBUG, NULL, "%s; running it again",
-                  diag->message);
-    } else if (!host->trouble_told) {
-        log_write(&app->log, LOG_ERROR, NULL, "%s; trying again",
-                  diag->message);
-        host->trouble_told = true;
-    }
-    pause_us(host, backoff_next(&host->backoff));
-    if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {
-        host_lease_look_soon(host);
-        status = db_reopen(app->db, diag);
-        if (status == STATUS_OK)
-            status = reload_all(host, diag);
-        return status;
-    }
-    return STATUS_OK;
-}
-
-void host_retry_stuck(struct host *host)
-{
-    host->refreshed_at = 0;
-    for (size_t i = 0; i < host->nworkers; i++) {
-        host->workers[i].still_until = 0;
-        consumer_look_now(&host->workers[i].declared.consumer);
-    }
-}
-
-/* Rounds until this instance has nothing left, or *stop is set. */
-static enum status rest_until_idle(struct host *host,
-                                   const volatile sig_atomic_t *stop,
-                                   host_progress_fn fn, void *arg,
-                                   struct diag *diag)
-{
-    struct host_progress progress = {.idle = false};
-    int tries = 0;
-    enum status status = STATUS_OK;
-
-    while (!progress.idle && !*stop) {
-        status = host_step(host, &progress, diag);
-        if (host_is_passing(status) && ++tries < RUN_TRIES)
-            status = recover(host, status, diag);
-        else if (status == STATUS_OK)
-            tries = 0;
-        if (status != STATUS_OK &&
-            (!host_is_passing(status) || tries >= RUN_TRIES))
-            return status;
-        if (fn != NULL)
-            fn(arg, &progress);
-    }
-    return host_save(host, diag);
-}
-
-static void tell_waiting(struct host *host)
-{
-    if (!host->lease.waits_told)
-        log_write(&host->app->log, LOG_INFO, NULL,
-                  "waits for partitions that other hosts apply");
-    host->lease.waits_told = true;
-}
-
-/* What others have in hand belongs to what is there, and so does what an
- * instance has left behind that has not lapsed yet. */
-enum status host_run_until_idle(struct host *host,
-                                const volatile sig_atomic_t *stop,
-                                host_progress_fn fn, void *arg,
-                                struct diag *diag)
-{
-    bool done = false;
-    enum status status;
-
-    for (;;) {
-        status = rest_until_idle(host, stop, fn, arg, diag);
-        if (status == STATUS_OK && !*stop)
-            status = host_lease_others_done(host, &done, diag);
-        if (status != STATUS_OK || *stop)
-            return status;
-        if (done && !host_marks_are_left(host))
-            break;
-        if (!done)
-            tell_waiting(host);
-        pause_us(host, OTHERS_PAUSE_US);
-    }
-    /* what was read up to here need not be kept for it */
-    host->retainer.looked = host->saga_retainer.looked = false;
-    do {
-        if (status == STATUS_OK)
-            status = host_retain(host, false, diag);
-    } while (status == STATUS_OK && host_retains_more(host) && !*stop);
-    if (status == STATUS_OK)
-        status = host_compact_all(host, stop, diag);
-    if (status != STATUS_OK || *stop)
-        return status;
-    /* Nobody waits here until the mark moves. */
-    host_tell_blocked_now(host);
-    status = host_stuck(host, diag);
-    return status == STATUS_OK ? host_report(host, diag) : status;
-}
-
-static void look_now(struct host *host)
-{
-    host->look_at = 0;
-    pace_begin(&host->pace);
-}
-
-static void look_later(struct host *host)
-{
-    host->look_at = host->marked_at +
-                    pace_next(&host->pace, host_marks_are_behind(host));
-}
-
-static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
-                          struct diag *diag)
-{
-    look_now(host);
-    while (!*stop) {
-        struct host_progress progress = {.idle = false};
-        int64_t began = clock_monotonic();
-        enum status status = STATUS_OK;
-
-        if (host->options.between != NULL)
-            status = host->options.between(host->options.between_arg, host,
-                                           diag);
-        if (status == STATUS_OK)
-            status = host_step(host, &progress, diag);
-        while (host_is_passing(status) && !*stop)
-            status = recover(host, status, diag);
-        if (status != STATUS_OK && !host_is_passing(status))
-            return status;
-        if (!progress.idle) {
-            look_now(host);
-            (void)wait_us(host, 0); /* takes what is told */
-            continue;
-        }
-        if (host->marked_at >= began)
-            look_later(host);
-        if (wait_idle(host, host->look_at - clock_monotonic(), stop))
-            look_now(host);
-    }
-    host->look_at = 0;
-    return host_save(host, diag);
-}
-
-enum status host_run(struct host *host, const volatile sig_atomic_t *stop,
-                     struct diag *diag)
-{
-    struct application *app = host->app;
-    enum status status;
-
-    if (host->options.wait == NULL)
-        host->wake = wake_open(
-            app->settings, notify_channel(app->db, app->catalog), &app->log);
-    status = run_on(host, stop, diag);
-    wake_close(host->wake);
-    host->wake = NULL;
-    return status;
-}
-
 /* --- testing kit
  * ------------------------------------------------------------------------ */
 
 void host_lose_next_answer(struct host *host)
 {
     host->lose_answer = true;
-}
-
-enum status host_drain(struct host *host, struct host_progress *progress,
-                       struct diag *diag)
-{
-    int tries = 0;
-    enum status status;
-
-    do {
-        status = host_step(host, progress, diag);
-        if (status == STATUS_OK)
-            tries = 0;
-        else if (status == STATUS_LOST && ++tries < RUN_TRIES)
-            status = recover(host, status, diag);
-        if (status == STATUS_OK && progress->idle &&
-            host_marks_are_left(host)) {
-            pause_us(host, OTHERS_PAUSE_US);
-            progress->idle = false;
-        }
-    } while (status == STATUS_OK && !progress->idle);
-    return status;
 }
 
 void host_forget_last_batch(struct host *host)

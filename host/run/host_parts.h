@@ -1,8 +1,8 @@
 /*
  * Host parts -- what the files behind run/host.h share: the host as a struct,
  * the marks it moves (host_mark.c), what it looks at between batches
- * (host_watch.c), and what it says at the
- * end of a run to idle (host_report.c). Nobody else includes this.
+ * (host_watch.c), its runs, for good and to idle (host_run.c), and what it says
+ * at the end of a run to idle (host_report.c). Nobody else includes this.
  */
 #ifndef HOST_RUN_HOST_PARTS_H
 #define HOST_RUN_HOST_PARTS_H
@@ -97,6 +97,9 @@ bool host_is_passing(enum status status);
 void host_start_workers(struct host *host);
 /** Ends them; what they have counted stays with the host. */
 void host_free_workers(struct host *host);
+/** Reads again where each consumer stands: memory runs ahead of what a lost
+ * connection has left. */
+enum status host_reload_all(struct host *host, struct diag *diag) MUST_CHECK;
 /** Saves the checkpoints that are held in memory. */
 enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
 
