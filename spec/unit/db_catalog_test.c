@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <sqlite3.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
 #include "db/catalog.h"
+#include "db/sqlite.h"
 
 #define NAMES_MAX 100
 
@@ -134,6 +134,7 @@ static void every_statement_fits_the_tables_of_the_scripts(void **state)
     (void)state;
     collect_all(&all);
     assert_int_equal(sqlite3_open(":memory:", &raw), SQLITE_OK);
+    assert_int_equal(sqlite_head_register(raw), SQLITE_OK);
     apply_scripts(raw, all.names);
     assert_int_equal(catalog_open("sqlite", all.names, &catalog, &diag),
                      STATUS_OK);
