@@ -80,3 +80,19 @@ enum status diag_wrap(struct diag *diag, const char *format, ...)
     store_message(diag, text_of(text));
     return diag->status;
 }
+
+enum status diag_append(struct diag *diag, const char *format, ...)
+{
+    char more[DIAG_MESSAGE_SIZE];
+    char text[2 * DIAG_MESSAGE_SIZE + 2];
+    va_list args;
+
+    if (diag == NULL)
+        return STATUS_FAILED;
+    va_start(args, format);
+    (void)format_text(more, sizeof(more), format, args);
+    va_end(args);
+    (void)snprintf(text, sizeof(text), "%s%s", diag->message, more);
+    store_message(diag, text_of(text));
+    return diag->status;
+}

@@ -45,7 +45,9 @@ enum status {
 struct diag {
     enum status status;
     char message[DIAG_MESSAGE_SIZE]; /* UTF-8, never cut inside a character */
-    char constraint[DIAG_NAME_SIZE]; /* UNIQUE: constraint, index or columns */
+    /* UNIQUE: constraint, index or columns; PERMANENT: the table that is not
+     * there, if that is why */
+    char constraint[DIAG_NAME_SIZE];
 };
 
 /** The word of a status, for logs and JSON. Never NULL. */
@@ -57,6 +59,9 @@ enum status diag_set(struct diag *diag, enum status status, const char *format,
 
 /** Puts "context: " before the message that is there; returns its status. */
 enum status diag_wrap(struct diag *diag, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+/** Puts more behind the message that is there; returns its status. */
+enum status diag_append(struct diag *diag, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
 #endif

@@ -50,6 +50,10 @@ struct applier_ops {
      * that others had. REFUSED: it does not, and nothing must be
      * applied. NULL here: it always does. */
     enum status (*fits)(void *self, struct db *db, struct diag *diag);
+    /** Whether a table is one that the consumer says it writes. Without it no
+     * message can be applied, and none is to blame. NULL here: it says of none.
+     */
+    bool (*owns)(void *self, const char *table);
     /** Tells the keys of a message, at the attempt with this number. FAILED
      * with *failure when they cannot be told. */
     enum status (*keys)(void *self, const struct message *message, int attempt,

@@ -305,6 +305,22 @@ static enum status begin(struct consumer *c, const struct unit *units,
                     refused.message);
 }
 
+/* Whether a unit failed because a table of its consumer is gone: CONFIG then,
+ * as for the tables that the host itself writes. */
+static enum status table_is_there(const struct consumer *c,
+                                  const struct failure *failure,
+                                  struct diag *diag)
+{
+    const struct applier_ops *ops = c->applier.ops;
+    const char *missing = db_missing_table(c->env->db);
+
+    if (missing[0] == '\0' || ops->owns == NULL ||
+        !ops->owns(c->applier.self, missing))
+        return STATUS_OK;
+    return diag_set(diag, STATUS_CONFIG, "its table '%s' is missing: %s",
+                    missing, failure->reason);
+}
+
 /* The batch as a whole: one load, one write. Undoes nothing itself. */
 static enum status run_together(struct consumer *c, const struct apply_run *run,
                                 bool *repeat, struct diag *diag)
@@ -327,10 +343,13 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
             *repeat = true;
             return STATUS_OK;
         }
-        if (status == STATUS_OK && verdict == APPLY_FAILED)
-            unit_failed(c, run, i, &failure);
-        else if (status == STATUS_OK)
+        if (status == STATUS_OK && verdict == APPLY_FAILED) {
+            status = table_is_there(c, &failure, diag);
+            if (status == STATUS_OK)
+                unit_failed(c, run, i, &failure);
+        } else if (status == STATUS_OK) {
             unit_done(c, run, i);
+        }
     }
     if (status == STATUS_OK)
         status = ops->finish(self, c->env->db, &failure, diag);
@@ -402,6 +421,8 @@ static enum status run_alone(struct consumer *c, size_t unit,
         status = STATUS_OK;
     }
     ops->end(self);
+    if (status == STATUS_OK && *verdict != APPLY_DONE)
+        status = table_is_there(c, failure, diag);
     if (status != STATUS_OK)
         return status;
     if (*verdict == APPLY_DONE)

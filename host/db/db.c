@@ -226,6 +226,8 @@ enum status db_core_settle(struct db *db, enum status status, struct diag *diag)
         return STATUS_OK;
     if (status == STATUS_LOST)
         db_core_lost(db, diag);
+    if (status == STATUS_PERMANENT && diag->constraint[0] != '\0')
+        memcpy(db->missing, diag->constraint, sizeof(db->missing));
     if (db->in_transaction && !db->doomed) {
         db->doomed = true;
         db->failure = *diag;
@@ -264,6 +266,11 @@ enum status db_core_prepare(struct db *db, struct diag *diag)
     return status == STATUS_OK ? db_core_send(db, DB_END_NONE, diag) : status;
 }
 
+const char *db_missing_table(const struct db *db)
+{
+    return db->missing;
+}
+
 int64_t db_failed_tag(const struct db *db)
 {
     return db->failed_tag;
@@ -291,6 +298,7 @@ static enum status begin(struct db *db, enum begin what, struct diag *diag)
             db,
             diag_set(diag, STATUS_PERMANENT, "a transaction is open already"),
             diag);
+    db->missing[0] = '\0';
     status = db_core_ready(db, diag);
     if (status == STATUS_OK)
         status = driver_begin(db, what, diag);

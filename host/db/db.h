@@ -138,6 +138,9 @@ enum status db_commit_end(struct db *db, int64_t *failed_tag,
  * call returns LOST. Without a transaction it does nothing. */
 void db_rollback(struct db *db);
 bool db_in_transaction(const struct db *db);
+/** The table that a statement since the transaction began did not find, by the
+ * server's word, whatever became of that failure; "" when there is none. */
+const char *db_missing_table(const struct db *db);
 /** Tag of the queued statement that doomed the transaction, whichever call
  * sent it; -1 when there is none or it cannot be told. */
 int64_t db_failed_tag(const struct db *db);

@@ -37,6 +37,7 @@ struct db {
     int64_t asked_at; /* db_clock: monotonic, 0: never */
     int64_t ahead_us; /* ... of the monotonic clock */
     struct diag failure;
+    char missing[DIAG_NAME_SIZE]; /* db_missing_table */
     int64_t failed_tag;
 
     struct queue queue;

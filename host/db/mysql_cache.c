@@ -73,8 +73,8 @@ static enum status prepare_error(struct db_session *session, MYSQL_STMT *handle,
     if (status != STATUS_PERMANENT || diag == NULL)
         return status;
     text_clean(sql, shown, sizeof(shown));
-    return diag_set(diag, status, "%s in: %s%s", diag->message, shown,
-                    sql.len > SHOWN_STATEMENT ? "..." : "");
+    return diag_append(diag, " in: %s%s", shown,
+                       sql.len > SHOWN_STATEMENT ? "..." : "");
 }
 
 /* Of RETURNING the server tells only when it runs. */

@@ -83,9 +83,13 @@ enum status postgres_columns_of(struct db_session *session, const char *table,
             " AND NOT a.attisdropped ORDER BY a.attnum",
             (struct db_value[]){db_text_value(buffer_text(&name))}, 1, &result,
             diag);
-    if (status == STATUS_OK && PQntuples(result) == 0)
+    if (status == STATUS_OK && PQntuples(result) == 0) {
         status = diag_set(diag, STATUS_PERMANENT, "there is no table %s",
                           name.data);
+        if (diag != NULL)
+            text_clean(text_of(table), diag->constraint,
+                       sizeof(diag->constraint));
+    }
     if (status == STATUS_OK) {
         found = keep(session, table, result);
         *columns = found->columns;

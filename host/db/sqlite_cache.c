@@ -223,8 +223,8 @@ static enum status prepare_error(struct db_session *session, int code,
         (code & 0xff) == SQLITE_IOERR)
         return status;
     text_clean(sql, shown, sizeof(shown));
-    return diag_set(diag, status, "%s in: %s%s", diag->message, shown,
-                    sql.len > SHOWN_STATEMENT ? "..." : "");
+    return diag_append(diag, " in: %s%s", shown,
+                       sql.len > SHOWN_STATEMENT ? "..." : "");
 }
 
 /* Nothing but white space, comments and semicolons may follow. */

@@ -70,6 +70,20 @@ static enum status unique(const char *message, struct diag *diag)
     return STATUS_UNIQUE;
 }
 
+/* "no such table: name", with the schema before it or not. */
+static void name_missing(const char *message, struct diag *diag)
+{
+    static const char before[] = "no such table: ";
+    const char *name = message + sizeof(before) - 1;
+    const char *point;
+
+    if (strncmp(message, before, sizeof(before) - 1) != 0)
+        return;
+    point = strchr(name, '.');
+    text_clean(text_of(point != NULL ? point + 1 : name), diag->constraint,
+               sizeof(diag->constraint));
+}
+
 static enum status constraint(int code, const char *message, struct diag *diag)
 {
     switch (code) {
@@ -124,7 +138,10 @@ enum status sqlite_error(struct db_session *session, int code,
     if (file_error(code) != NULL)
         return diag_set(diag, STATUS_UNAVAILABLE, "%s: %s (%s)", session->path,
                         file_error(code), message);
-    return diag_set(diag, STATUS_PERMANENT, "%s", message);
+    (void)diag_set(diag, STATUS_PERMANENT, "%s", message);
+    if (diag != NULL)
+        name_missing(message, diag);
+    return STATUS_PERMANENT;
 }
 
 enum status sqlite_error_open(const char *path, int code, int system_error,

@@ -4,6 +4,8 @@
 #include "model/handler_unit.h"
 #include "model/sql_unit.h"
 
+#include <strings.h>
+
 struct sql_projection {
     const struct declaration *declaration;
     struct handler handler;
@@ -131,6 +133,27 @@ static enum status sql_projection_on_error(void *self, const struct unit *unit,
                                  failure, policy, refused);
 }
 
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+           (c >= 'a' && c <= 'z') || (c & 0x80) != 0;
+}
+
+/* It owns what its DDL names. */
+static bool sql_projection_owns(void *self, const char *table)
+{
+    const struct sql_projection *p = self;
+    struct text ddl = p->declaration->tables_sql;
+    size_t len = strlen(table);
+
+    for (size_t i = 0; i + len <= ddl.len; i++)
+        if (strncasecmp(ddl.data + i, table, len) == 0 &&
+            (i == 0 || !is_word(ddl.data[i - 1])) &&
+            (i + len == ddl.len || !is_word(ddl.data[i + len])))
+            return true;
+    return false;
+}
+
 static const char *sql_projection_where(void *self, int64_t tag)
 {
     struct sql_projection *p = self;
@@ -147,6 +170,7 @@ static void sql_projection_end(void *self)
 }
 
 static const struct applier_ops sql_projection_ops = {
+    .owns = sql_projection_owns,
     .keys = sql_projection_keys,
     .begin = sql_projection_begin,
     .apply = sql_projection_apply,

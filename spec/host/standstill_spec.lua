@@ -76,3 +76,67 @@ dialect.each(function(database)
     end)
   end)
 end)
+
+local NOTES = [[
+local moontide = require "moontide"
+return {
+  moontide.sql_projection "notes" { tables = "sql/notes.sql", retry = { attempts = 1 }, on_error = "dead_letter",
+    on = { ["spec.Put"] = function(event, ctx) %s end } },
+  moontide.projection "others" { on = { ["spec.Put"] = function(state, event) state.n = event.position end } },
+}
+]]
+local DDL = "CREATE TABLE IF NOT EXISTS notes (place INTEGER PRIMARY KEY);\n"
+
+dialect.each(function(database)
+  describe("an SQL projection whose table is gone", function()
+    local app, host
+
+    after_each(function() app:close() end)
+
+    local function start(body)
+      app = application.new { database = database, config = 'partitions = 4, poll = { max_interval = "20ms" }',
+        handlers = { ["notes.lua"] = NOTES:format(body) } }
+      app:write("sql/notes.sql", DDL)
+      app:ok("run", "--until-idle")
+    end
+
+    local function append() app:append { { aggregate_id = "A", type = "spec.Put" } } end
+
+    local function number(sql) return tonumber(app.db:value(sql)) end
+
+    for what, body in pairs {
+      ["executes"] = 'ctx:execute("INSERT INTO notes VALUES (?)", event.position)',
+      ["upserts"] = 'ctx:upsert("notes", { place = event.position }, {})',
+      ["asks and executes"] = 'ctx:query("SELECT count(*) AS n FROM notes") '
+        .. 'ctx:execute("INSERT INTO notes VALUES (?)", event.position)',
+    } do
+      it("stands still, blames no message, and goes on with the table when it " .. what, function()
+        start(body)
+        append()
+        host = app:start "run"
+        process.wait_until(function() return number "SELECT count(*) FROM notes" == 1 end, 30,
+          function() return host:err() end)
+        app.db:execute "DROP TABLE notes"
+        append()
+        process.wait_until(function() return host:err():find("stands still: its table 'notes' is missing", 1, true) end,
+          30, function() return host:err() end)
+        process.wait_until(function() return number "SELECT count(*) FROM others" == 1 end, 30,
+          function() return host:err() end)
+        assert.equal(0, number "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES", host:err())
+        app.db:execute "CREATE TABLE notes (place INTEGER PRIMARY KEY)"
+        process.wait_until(function() return number "SELECT count(*) FROM notes" == 1 end, 30,
+          function() return host:err() end)
+        assert.equal(2, number "SELECT max(place) FROM notes")
+        host:signal "TERM"
+        assert.equal(0, host:wait(20).code)
+      end)
+    end
+
+    it("has a message that asks for a table of nobody fail as by any other mistake", function()
+      start 'ctx:execute "INSERT INTO nowhere VALUES (1)"'
+      append()
+      app:moontide("run", "--until-idle")
+      assert.equal("DEAD_LETTER", app.db:value "SELECT status FROM CONSUMER_UNDELIVERED_MESSAGES")
+    end)
+  end)
+end)
