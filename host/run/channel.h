@@ -27,6 +27,8 @@ enum channel_type {
     CHANNEL_SWITCHED = 4, /* it runs the version that it was told to; which */
     CHANNEL_KEPT = 5,     /* it does not; enum status, why */
     CHANNEL_LOADED = 6,   /* from a script check: all is good */
+    CHANNEL_TROUBLE = 7,  /* the database is away; enum status, why */
+    CHANNEL_WELL = 8,     /* ... and is there again */
     /* from the supervisor */
     CHANNEL_STOP = 16, /* finish the batch in hand and end */
     CHANNEL_WAKE = 17, /* look at once */

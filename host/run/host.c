@@ -412,9 +412,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);
         host->conflicted_at = 0;
-        if (host->trouble_told)
-            log_write(&app->log, LOG_INFO, NULL, "the database works again");
-        host->trouble_told = false;
+        host_tell_trouble(host, NULL);
     }
     return status;
 }

@@ -37,6 +37,11 @@ struct host_options {
      * nothing is done. */
     enum status (*between)(void *arg, struct host *host, struct diag *diag);
     void *between_arg;
+    /** Called by host_run when the database is away and it tries again, with
+     * why, and with NULL when it works again: is to tell it, once for all that
+     * meet the same. NULL: the host logs it. */
+    void (*trouble)(void *arg, const struct diag *why);
+    void *trouble_arg;
 };
 
 /** The application must have a database, tables and scripts, and outlive the

@@ -165,6 +165,10 @@ bool host_refresh_is_due(struct host *host);
 enum status host_refresh_states(struct host *host,
                                 struct diag *diag) MUST_CHECK;
 
+/** Tells trouble of the whole host once, to whom the options name or else in
+ * the log; NULL: it is over, which is told once, too. */
+void host_tell_trouble(struct host *host, const struct diag *why);
+
 /** How a run to idle ended for the consumers: FAILED when some are halted, BUSY
  * when messages wait for another attempt. */
 enum status host_report(const struct host *host, struct diag *diag) MUST_CHECK;

@@ -77,6 +77,22 @@ enum status host_stuck(const struct host *host, struct diag *diag)
     return STATUS_OK;
 }
 
+void host_tell_trouble(struct host *host, const struct diag *why)
+{
+    const struct host_options *options = &host->options;
+    const struct log *log = &host->app->log;
+
+    if (host->trouble_told == (why != NULL))
+        return;
+    host->trouble_told = why != NULL;
+    if (options->trouble != NULL)
+        options->trouble(options->trouble_arg, why);
+    else if (why != NULL)
+        log_write(log, LOG_ERROR, NULL, "%s; trying again", why->message);
+    else
+        log_write(log, LOG_INFO, NULL, "the database works again");
+}
+
 enum status host_report(const struct host *host, struct diag *diag)
 {
     enum status status = report_halted(host, diag);

@@ -87,10 +87,8 @@ static enum status recover(struct host *host, enum status status,
     if (!is_trouble(host, status)) {
         log_write(&app->log, LOG_DEBUG, NULL, "%s; running it again",
                   diag->message);
-    } else if (!host->trouble_told) {
-        log_write(&app->log, LOG_ERROR, NULL, "%s; trying again",
-                  diag->message);
-        host->trouble_told = true;
+    } else {
+        host_tell_trouble(host, diag);
     }
     pause_us(host, backoff_next(&host->backoff));
     if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {

@@ -286,11 +286,46 @@ static void note_end(struct supervisor *supervisor,
              "worker %d did not stop in order: %s", worker->number, how);
 }
 
+static void tell_outage(struct supervisor *supervisor, int64_t now)
+{
+    char line[OUTAGE_LINE_SIZE];
+
+    while (outage_line(&supervisor->outage, supervisor->nworkers, now, line))
+        log_write(&supervisor->log, LOG_ERROR, NULL, "%s", line);
+}
+
+void supervisor_worker_trouble(struct supervisor *supervisor,
+                               struct worker_process *worker,
+                               const struct channel_message *trouble)
+{
+    char line[OUTAGE_LINE_SIZE];
+
+    if (worker->troubled == (trouble != NULL))
+        return;
+    worker->troubled = trouble != NULL;
+    if (trouble != NULL) {
+        outage_begin(&supervisor->outage, (enum status)trouble->number,
+                     trouble->text, clock_monotonic());
+        return;
+    }
+    if (!outage_end(&supervisor->outage))
+        return;
+    tell_outage(supervisor, INT64_MAX);
+    outage_over(&supervisor->outage, supervisor->nworkers, line);
+    log_write(&supervisor->log, LOG_INFO, NULL, "%s", line);
+}
+
 void supervisor_worker_gone(struct supervisor *supervisor,
                             struct worker_process *worker)
 {
     struct diag diag;
 
+    /* nobody else says that it is over */
+    if (worker->troubled && outage_end(&supervisor->outage)) {
+        tell_outage(supervisor, INT64_MAX);
+        supervisor->outage = (struct outage){.now = 0};
+    }
+    worker->troubled = false;
     bury(supervisor, worker);
     reloader_worker_gone(supervisor->reloader, worker);
     if (supervisor->stopping) {
@@ -321,6 +356,7 @@ static void on_check(uv_timer_t *timer)
     int count = 0;
 
     log_tell(&supervisor->log, false);
+    tell_outage(supervisor, clock_monotonic());
     for (int i = 0; i < supervisor->nworkers; i++) {
         struct worker_process *worker = &supervisor->workers[i];
 
@@ -387,6 +423,7 @@ static enum status run_loop(struct supervisor *supervisor, struct diag *diag)
     (void)uv_timer_start(&supervisor->check, on_check, CHECK_MS, CHECK_MS);
     reloader_start(supervisor->reloader);
     (void)uv_run(&supervisor->loop, UV_RUN_DEFAULT);
+    tell_outage(supervisor, INT64_MAX);
     note_overdue(supervisor);
     if (supervisor->end.status == STATUS_OK && supervisor->started)
         log_write(&supervisor->log, LOG_INFO, NULL, "stopped");

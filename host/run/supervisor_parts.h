@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "run/duties.h"
 #include "run/notify_systemd.h"
+#include "run/outage.h"
 #include "run/reloader.h"
 #include "run/supervisor.h"
 #include "run/worker_process.h"
@@ -38,6 +39,7 @@ struct supervisor {
     int conflicts;        /* of the first worker, before it was ready */
     int crashes;     /* of the first worker in a row, before it was ready */
     struct diag end; /* how the run ends */
+    struct outage outage;         /* what workers say of their database */
     char told[DIAG_MESSAGE_SIZE]; /* the newest trouble of a worker */
     int64_t told_at;              /* monotonic */
 };
@@ -49,6 +51,11 @@ void supervisor_worker_ready(struct supervisor *supervisor,
 /** A worker's process is gone, and all that it has sent is read. */
 void supervisor_worker_gone(struct supervisor *supervisor,
                             struct worker_process *worker);
+
+/** A worker's database is away, and it tries again; NULL: it is there. */
+void supervisor_worker_trouble(struct supervisor *supervisor,
+                               struct worker_process *worker,
+                               const struct channel_message *trouble);
 
 /** Begins an orderly stop; `status` and `diag` say why when it is for a
  * trouble (STATUS_OK, NULL: somebody asked). */

@@ -192,6 +192,23 @@ static enum status follow_orders(void *arg, struct host *host,
     return worker_scripts_follow(&worker->scripts, worker->app, host, diag);
 }
 
+/* The supervisor tells it for all of its workers. A channel that is gone ends
+ * this one when it is read. */
+static void tell_trouble(void *arg, const struct diag *why)
+{
+    struct channel_message message = {.type = CHANNEL_WELL};
+    struct diag gone;
+
+    (void)arg;
+    if (why != NULL)
+        message = (struct channel_message){
+            .type = CHANNEL_TROUBLE,
+            .number = why->status,
+            .text = text_of(why->message),
+        };
+    (void)!channel_send(WORKER_CHANNEL_FD, &message, &gone);
+}
+
 /* --- its life ------------------------------------------------------------ */
 
 static enum status tell_ready(const struct application *app, struct diag *diag)
@@ -218,6 +235,7 @@ static enum status run_host(struct application *app,
         .wait_arg = worker,
         .between = follow_orders,
         .between_arg = worker,
+        .trouble = tell_trouble,
     };
     struct diag close_diag = {.status = STATUS_OK};
     struct host *host;

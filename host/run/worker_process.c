@@ -164,6 +164,12 @@ static void take_message(struct worker_process *worker,
     case CHANNEL_STOPPED:
         worker->stopped = true;
         break;
+    case CHANNEL_TROUBLE:
+    case CHANNEL_WELL:
+        supervisor_worker_trouble(worker->supervisor, worker,
+                                  message->type == CHANNEL_TROUBLE ? message
+                                                                   : NULL);
+        break;
     case CHANNEL_SWITCHED:
     case CHANNEL_KEPT:
         reloader_worker_answer(worker->supervisor->reloader, worker, message);
@@ -348,6 +354,7 @@ void worker_process_start(struct worker_process *worker)
     int failure = 0;
 
     worker->ready_at = worker->vouched_at = 0;
+    worker->troubled = false;
     worker->stopped = worker->failed = worker->hung = false;
     worker->watch = (struct worker_watch){.looked_at = 0};
     worker->exit_code = 0;

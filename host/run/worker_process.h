@@ -44,6 +44,7 @@ struct worker_process {
     bool ever_ready;
     int64_t ready_at;    /* monotonic; 0: not yet */
     int64_t vouched_at;  /* monotonic: first time after that; 0: not yet */
+    bool troubled;       /* it has said that its database is away */
     bool stopped;        /* it has said that it ends in order */
     bool hung;           /* it was killed: a handler ran past its time */
     bool failed;         /* it has said why it ends: */
