@@ -402,8 +402,8 @@ return function(kit)
     local good, why = pcall(self.run, self)
     if good then return end
     local from = math.max(1, #self.trace - SHOWN + 1)
-    return ("walk_failures of saga '%s', when %s: %s\nwhat happened:\n  %s"):format(self.declaration.name,
-      scenario.name, tostring(why), table.concat(self.trace, "\n  ", from))
+    return ("walk_failures of saga '%s', when %s: %s\nwhat happened:\n  %s\nthis walk alone: only = '%s'"):format(
+      self.declaration.name, scenario.name, tostring(why), table.concat(self.trace, "\n  ", from), scenario.name)
   end
 
   return function(declaration, options)

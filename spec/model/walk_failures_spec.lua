@@ -139,6 +139,16 @@ dialect.each(function(database)
         check = function() error "not so" end }))
     end)
 
+    it("says how to walk what failed alone", function()
+      local function check(_, outcome)
+        if outcome == "cancelled" then error "not so" end
+      end
+      local why = problem(order(), { check = check })
+      local only = why:match "\nthis walk alone: only = '(.*)'$"
+      assert.equal('step "payment" is declined by payment.Declined', only)
+      assert.equal(why, problem(order(), { check = check, only = only }))
+    end)
+
     it("takes payloads of answers, and says where the id of the saga is missing", function()
       local saga = order { id = "function(event) return event.payload.order end", message = "saga.state.o = saga.id" }
       local start = moontide.event("order.Placed", { order = "O-1", total = 1 })
