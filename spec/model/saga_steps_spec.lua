@@ -398,6 +398,27 @@ dialect.each(function(database)
       assert.same({ "completed", 0, 2 }, { gone.state, gone.deadlines, gone.steps })
     end)
 
+    it("goes by its id as it is, whatever that looks like", function()
+      start()
+      local ids = { "a b", "é☃", "'; DROP TABLE x", "moontide:step", ("x"):rep(255), "a\\b", '"q"', "a ", "A", "a" }
+      local list, answers = {}, {}
+      for i, id in ipairs(ids) do
+        list[i] = { "x", "order.Placed", { order = id, total = i } }
+        answers[i] = { "x", "payment.Authorized", { order = id } }
+      end
+      rig:append_all(list)
+      rig:append_all(answers)
+      rig:run()
+      for i, id in ipairs(ids) do
+        local shown = rig.app:json("sagas", "show", "order", id)
+        assert.same({ i, "SUCCEEDED", "SENT" }, { shown.data.total, shown.steps[1].state, shown.steps[2].state })
+        assert.equal(1, rig.app:json("sagas", "delete", "order", id, "--force").deadlines)
+        assert.equal(#ids - i, #rig:query "SELECT saga_id FROM SAGA_INSTANCES")
+      end
+      assert.same({}, steps())
+      assert.same({}, deadlines())
+    end)
+
     it("is not said to be deletable by its deadline when that lies dead", function()
       start()
       tell "order.Placed"
