@@ -2,6 +2,7 @@
 
 #include "db/url.h"
 #include "run/declared_table.h"
+#include "run/needed_rights.h"
 #include "schema/schema.h"
 
 #include "base/log_limit.h"
@@ -182,10 +183,12 @@ enum status application_tables(struct application *app,
     size_t count = 0;
     const struct declaration *declarations = script_declarations(script,
                                                                  &count);
+    enum status status = needed_rights_host(app, script, diag);
 
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < count; i++) {
         const struct declaration *declaration = &declarations[i];
-        enum status status = STATUS_OK;
 
         if (has_shape_of(former, declaration))
             continue;
@@ -205,7 +208,7 @@ enum status application_tables(struct application *app,
             return diag_wrap(diag, "%s:%d", declaration->file,
                              declaration->line);
     }
-    return STATUS_OK;
+    return needed_rights_read_models(app, script, diag);
 }
 
 /* A folder of a program that only writes needs none. */

@@ -58,7 +58,8 @@ enum status application_script(struct application *app, struct text bundle,
                                struct diag *diag) MUST_CHECK;
 /** Prepares the tables of those declarations of `script` that are new, or
  * whose shape is another than in `former` (may be NULL). CONFIG with file and
- * line when a table does not fit. */
+ * line when a table does not fit; REFUSED, before anything is made, when the
+ * user lacks a right that a host needs. */
 enum status application_tables(struct application *app,
                                const struct script *script,
                                const struct script *former,

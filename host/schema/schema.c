@@ -174,12 +174,13 @@ static enum status is_missing(struct db *db, const struct names *names,
     const char *table = names_table(names, finding->first, &like);
     const char *script = fill_script_of(db_dialect(db), like);
 
-    return diag_set(diag, status,
-                    "table %s is missing in %s (%zu of %zu tables are "
-                    "there)%s; sql/%s/schema/*-%s.sql creates it",
-                    table, db_url_shown(db), finding->tables,
-                    finding->tables + finding->missing, remedy, db_dialect(db),
-                    script != NULL ? script : "?");
+    return diag_set(
+        diag, status,
+        "table %s is missing in %s, or its user has no right on "
+        "it (%zu of %zu tables are there)%s; sql/%s/schema/*-%s.sql creates it",
+        table, db_url_shown(db), finding->tables,
+        finding->tables + finding->missing, remedy, db_dialect(db),
+        script != NULL ? script : "?");
 }
 
 /* --- making ready -------------------------------------------------------- */
