@@ -153,8 +153,8 @@ static void store_messages(struct world *w)
 static void store_sagas(struct world *w)
 {
     struct fixture *f = w->f;
-    const struct saga_instance **rows = arena_alloc(&w->arena,
-                                                    SAGAS * sizeof(*rows));
+    const struct saga_instance **rows = arena_alloc(
+        &w->arena, SAGAS * sizeof(const struct saga_instance *));
     struct saga_step_owner *owners = arena_alloc(&w->arena,
                                                  SAGAS * sizeof(*owners));
     struct saga_instances instances;
@@ -306,10 +306,10 @@ static void assert_plan(struct world *w, const struct look *look)
 
     explain(w, look, &plan);
     buffer_append_text(&whole, buffer_text(&plan));
-    if (strstr(plan.data, part) == NULL)
+    if (plan.data == NULL || strstr(plan.data, part) == NULL)
         fail_msg("no %s in the plan of%s\n%s", part,
                  catalog_sql(w->catalog, look->statement)->text.data,
-                 plan.data);
+                 buffer_text(&whole).data);
     for (char *line = strtok_r(plan.data, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest))
         if (reads_all(line))
