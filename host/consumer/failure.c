@@ -25,6 +25,32 @@ void failure_set(struct failure *failure, bool permanent, const char *class,
     failure->reason[cut] = '\0';
 }
 
+void failure_add(struct failure *failure, const char *format, ...)
+{
+    static const char cut[] = "...";
+    char raw[FAILURE_REASON_SIZE], added[FAILURE_REASON_SIZE];
+    size_t len = strlen(failure->reason);
+    size_t chars;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(raw, sizeof(raw), format, args);
+    va_end(args);
+    text_clean(text_of(raw), added, sizeof(added));
+    chars = text_utf8_length(text_of(added));
+    if (chars + sizeof(cut) > FAILURE_REASON_CHARS)
+        return; /* the reason itself says more */
+    if (text_utf8_length(text_of(failure->reason)) + chars >
+        FAILURE_REASON_CHARS) {
+        len = text_utf8_prefix_chars(text_of(failure->reason),
+                                     FAILURE_REASON_CHARS - chars -
+                                         (sizeof(cut) - 1));
+        memcpy(failure->reason + len, cut, sizeof(cut));
+        len += sizeof(cut) - 1;
+    }
+    memcpy(failure->reason + len, added, strlen(added) + 1);
+}
+
 void failure_recorded(struct failure *failure, struct text reason)
 {
     failure->permanent = failure->waits = failure->dead_letter = false;

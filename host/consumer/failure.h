@@ -27,6 +27,10 @@ struct failure {
 void failure_set(struct failure *failure, bool permanent, const char *class,
                  const char *format, ...) PRINTF_LIKE(4, 5);
 
+/** Adds to the reason, which is shortened where both do not fit. */
+void failure_add(struct failure *failure, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+
 /** Whether a recorded reason says that an attempt has ended its process. */
 bool failure_is_crash(struct text reason);
 

@@ -180,7 +180,17 @@ static enum status place_events(struct dispatch *d,
         message.payload = event->payload;
         message.metadata = event->metadata;
         message.sequence = last;
+        if (event->has_occurred_at)
+            message.occurred_at = event->occurred_at;
+        if (event->has_id)
+            message.id = event->id;
         status = aggregate_apply(d, &message);
+        if (status == STATUS_FAILED)
+            failure_add(d->failure,
+                        "; at event %zu that command \"" TEXT_FORMAT
+                        "\" gives, which is not appended: " TEXT_FORMAT,
+                        i + 1, TEXT_ARGS(d->command->name),
+                        TEXT_ARGS(event->type));
         if (status != STATUS_OK)
             return status;
     }
@@ -219,9 +229,10 @@ static enum status append(struct dispatch *d,
         status = judge_refusal(d, diag);
     if (status == STATUS_INVALID && bad < decision->count) {
         failure_set(d->failure, false, "error",
-                    "event %zu of command '%.*s': "
-                    "%s",
-                    bad + 1, TEXT_ARGS(d->command->name), diag->message);
+                    "%s:%d: event %zu that command \"" TEXT_FORMAT
+                    "\" gives: %s",
+                    d->declaration->file, d->declaration->line, bad + 1,
+                    TEXT_ARGS(d->command->name), diag->message);
         return STATUS_FAILED;
     }
     return status;
@@ -264,7 +275,7 @@ static enum status run(struct dispatch *d, struct diag *diag)
     enum status status = aggregate_load(d, diag);
 
     if (status == STATUS_OK)
-        status = aggregate_keep_snapshot(d, diag);
+        status = aggregate_take_snapshot(d);
     if (status == STATUS_OK)
         status = decide(d, &decision);
     if (status != STATUS_OK)
@@ -292,7 +303,7 @@ static enum status send(struct dispatch *d, struct diag *diag)
     struct diag clash;
     enum status status;
 
-    if (!d->command->has_command_id && !d->snapshot_queued)
+    if (!d->command->has_command_id && !d->snapshot.found)
         return STATUS_OK;
     status = db_flush(d->db, NULL, diag);
     if (status != STATUS_UNIQUE)
@@ -339,6 +350,8 @@ enum status aggregate_dispatch(struct aggregates *aggregates, struct db *db,
     if (status != STATUS_OK || done)
         return status;
     status = run(&d, diag);
+    if (status == STATUS_OK)
+        status = aggregate_keep_snapshot(&d, diag);
     if (status == STATUS_OK && command->has_command_id)
         status = aggregate_result_keep(&d, diag);
     if (status == STATUS_OK)

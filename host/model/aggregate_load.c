@@ -41,15 +41,21 @@ static struct snapshot_of snapshot_of(const struct dispatch *d)
     };
 }
 
-static void tell_snapshot(const struct dispatch *d,
-                          const struct snapshot *snapshot, const char *why)
+static void tell_snapshot(const struct dispatch *d, int64_t sequence,
+                          const char *what, const char *why)
 {
     const struct log_about about = {.consumer = d->declaration->name};
 
     log_write(d->aggregates->options.log, LOG_WARN, &about,
-              "the snapshot of %.*s at sequence number %" PRId64
-              " is not used: %s; all events are read instead",
-              TEXT_ARGS(d->command->id), snapshot->sequence, why);
+              "the snapshot of %.*s at sequence number %" PRId64 " %s: %s",
+              TEXT_ARGS(d->command->id), sequence, what, why);
+}
+
+static void tell_unused(const struct dispatch *d,
+                        const struct snapshot *snapshot, const char *why)
+{
+    tell_snapshot(d, snapshot->sequence,
+                  "is not used and all events are read instead", why);
 }
 
 /* Fills the slot from the latest snapshot. *snapshot says whether there is one
@@ -76,7 +82,7 @@ static enum status begin_with_snapshot(struct dispatch *d,
                                         snapshot->state, &failure);
     if (status != STATUS_FAILED)
         return status;
-    tell_snapshot(d, snapshot, failure.reason);
+    tell_unused(d, snapshot, failure.reason);
     snapshot->found = false;
     return STATUS_OK;
 }
@@ -99,6 +105,17 @@ enum status aggregate_apply(struct dispatch *d, const struct message *message)
 
     return handler->ops->apply_event(handler->code, &call, AGGREGATE_SLOT,
                                      d->failure);
+}
+
+/* Which of the stored events it is, for who has to mend the script. */
+static void name_event(const struct dispatch *d, const struct message *message)
+{
+    failure_add(d->failure,
+                "; at event %" PRId64 " of %s " TEXT_FORMAT ": " TEXT_FORMAT
+                ", revision %d, position %" PRId64,
+                message->sequence, d->declaration->name,
+                TEXT_ARGS(d->command->id), TEXT_ARGS(message->type),
+                message->revision, message->position);
 }
 
 static enum status read_page(struct dispatch *d, int64_t from,
@@ -135,6 +152,8 @@ static enum status apply_stream(struct dispatch *d, int64_t from,
             if (snapshot->found && d->last < 0)
                 break;
             status = aggregate_apply(d, &messages[i]);
+            if (status == STATUS_FAILED)
+                name_event(d, &messages[i]);
             if (status != STATUS_OK)
                 return status;
             d->last = messages[i].sequence;
@@ -160,7 +179,7 @@ enum status aggregate_load(struct dispatch *d, struct diag *diag)
     if (status == STATUS_OK && snapshot.found) {
         status = apply_stream(d, snapshot.sequence, &snapshot, &ahead, diag);
         if (status == STATUS_OK && ahead) {
-            tell_snapshot(d, &snapshot, "the stream has no such event");
+            tell_unused(d, &snapshot, "the stream has no such event");
             snapshot.found = false;
         }
     }
@@ -173,16 +192,12 @@ enum status aggregate_load(struct dispatch *d, struct diag *diag)
     return status;
 }
 
-/* Queues a snapshot of what was loaded, once enough was: before the command
- * runs, so that what it does to the state is in none. */
-enum status aggregate_keep_snapshot(struct dispatch *d, struct diag *diag)
+enum status aggregate_take_snapshot(struct dispatch *d)
 {
     struct aggregates *a = d->aggregates;
     const struct handler *handler = &a->options.handler;
     const struct message message = aggregate_command_message(d);
     const struct handler_call call = aggregate_call_of(d, &message);
-    const struct snapshot_of of = snapshot_of(d);
-    struct snapshot snapshot = {.found = true, .sequence = d->last};
     struct failure failure;
     enum status status;
 
@@ -193,14 +208,29 @@ enum status aggregate_keep_snapshot(struct dispatch *d, struct diag *diag)
     status = handler->ops->state_encode(handler->code, &call, AGGREGATE_SLOT,
                                         &a->json, NULL, &a->arena, &failure);
     if (status == STATUS_FAILED) {
-        tell_snapshot(d, &snapshot, failure.reason);
+        tell_snapshot(d, d->last,
+                      "cannot be stored, so that ever more events are read",
+                      failure.reason);
         return STATUS_OK;
     }
     if (status != STATUS_OK)
         return status;
-    snapshot.state = arena_copy(&a->arena, buffer_text(&a->json));
-    d->snapshot_queued = true;
-    return snapshot_write(a->snapshots, d->db, &of, &snapshot,
+    d->snapshot = (struct snapshot){
+        .found = true,
+        .sequence = d->last,
+        .state = arena_copy(&a->arena, buffer_text(&a->json)),
+    };
+    return STATUS_OK;
+}
+
+enum status aggregate_keep_snapshot(struct dispatch *d, struct diag *diag)
+{
+    struct aggregates *a = d->aggregates;
+    const struct snapshot_of of = snapshot_of(d);
+
+    if (!d->snapshot.found)
+        return STATUS_OK;
+    return snapshot_write(a->snapshots, d->db, &of, &d->snapshot,
                           uuid_v7(a->options.ids, d->now_us), d->now_us,
                           &a->arena, diag);
 }

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "model/aggregate.h"
+#include "model/snapshot.h"
 
 #define AGGREGATE_SLOT 0 /* one aggregate at a time */
 
@@ -27,7 +28,7 @@ struct dispatch {
     struct uuid id;
     int64_t now_us;
     int64_t last; /* sequence number of the stream's last event, -1: none */
-    bool snapshot_queued;
+    struct snapshot snapshot; /* to be kept, when found */
     struct aggregate_outcome *outcome;
     struct failure *failure;
 };
@@ -36,8 +37,12 @@ struct dispatch {
  * dispatch with where its stream ends. */
 enum status aggregate_load(struct dispatch *d, struct diag *diag) MUST_CHECK;
 
-/** Queues a snapshot of what was loaded, once enough was: before the command
+/** Takes a snapshot of what was loaded, once enough was: before the command
  * runs, so that what it does to the state is in none. */
+enum status aggregate_take_snapshot(struct dispatch *d) MUST_CHECK;
+
+/** Queues it: behind the append, whose refusal says who was faster, while that
+ * of a snapshot would say nothing. */
 enum status aggregate_keep_snapshot(struct dispatch *d,
                                     struct diag *diag) MUST_CHECK;
 

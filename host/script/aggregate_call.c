@@ -246,6 +246,18 @@ static struct text take_metadata(lua_State *L, struct handler_job *job,
     return take_json(L, job, "metadata");
 }
 
+static void take_revision(lua_State *L, struct handler_job *job, int event,
+                          struct append_event *out)
+{
+    lua_getfield(L, event, "revision");
+    out->has_revision = !lua_isnil(L, -1);
+    if (out->has_revision && !value_revision(L, -1, &out->revision))
+        bad_decision(L, job,
+                     "gives an event whose revision is no whole number from "
+                     "0");
+    lua_settop(L, event);
+}
+
 static void take_options(lua_State *L, struct handler_job *job, int event,
                          struct append_event *out)
 {
@@ -257,11 +269,7 @@ static void take_options(lua_State *L, struct handler_job *job, int event,
     out->aggregate_id = take_string(L, job, event, "aggregate_id");
     if (out->aggregate_id.data == NULL)
         out->aggregate_id = take_string(L, job, event, "key");
-    lua_getfield(L, event, "revision");
-    out->has_revision = lua_isnumber(L, -1) != 0;
-    if (out->has_revision)
-        out->revision = (int)lua_tointeger(L, -1);
-    lua_settop(L, event);
+    take_revision(L, job, event, out);
     out->has_id = id.data != NULL;
     if (out->has_id && !uuid_parse(id, &out->id))
         bad_decision(L, job, "gives an event whose id is no UUID");
@@ -271,6 +279,38 @@ static void take_options(lua_State *L, struct handler_job *job, int event,
         bad_decision(L, job,
                      "gives an event whose occurred_at is no RFC 3339 "
                      "time");
+}
+
+/* What an aggregate cannot apply would make it unreadable for ever, whoever's
+ * command appends it. An older revision may be split into what it can. */
+static void check_applied(lua_State *L, struct handler_job *job,
+                          const struct append_event *event)
+{
+    const struct declare_set *set = job->code->set;
+    const struct event_type *type = event_types_find(&set->event_types,
+                                                     event->type);
+    struct text target = event->aggregate_type.data != NULL
+                             ? event->aggregate_type
+                             : text_of(job->call->declaration->name);
+
+    if (type != NULL && event->revision < type->revision)
+        return;
+    for (size_t i = set->count; i < set->total; i++) {
+        const struct declaration *d = &set->items[i];
+
+        if (!text_equal(text_of(d->name), target) ||
+            map_get(&job->code->types[d->index], event->type) != MAP_ABSENT)
+            continue;
+        bad_decision(L, job,
+                     lua_pushfstring(L,
+                                     "gives an event of type \"%s\", but "
+                                     "aggregate \"%s\" has no apply for \"%s\" "
+                                     "(%s:%d): every type of its stream needs "
+                                     "one",
+                                     event->type.data, d->name,
+                                     event->type.data, d->file, d->line));
+        return;
+    }
 }
 
 /* The event at the top of the stack, which stays. */
@@ -310,6 +350,8 @@ static void take_event(lua_State *L, struct handler_job *job,
                                      "gives an event that is not as its "
                                      "type says: %s",
                                      diag.message));
+    if (!job->failed)
+        check_applied(L, job, out);
 }
 
 static int take_events(lua_State *L, struct handler_job *job)
@@ -349,15 +391,32 @@ static int take_rejection(lua_State *L, struct handler_job *job)
     decision->reason.data = lua_tolstring(L, -1, &decision->reason.len);
     decision->reason = arena_copy(job->arena, decision->reason);
     lua_rawgeti(L, box, 2);
-    if (!lua_isnil(L, -1))
-        decision->details = take_json(L, job, "details");
+    if (lua_isnil(L, -1))
+        return 0;
+    decision->details = take_json(L, job, "details");
+    if ((int64_t)decision->details.len > job->code->payload)
+        return bad_decision(L, job,
+                            lua_pushfstring(L,
+                                            "rejects with details of %d bytes, "
+                                            "and limits.payload allows %d",
+                                            (int)decision->details.len,
+                                            (int)job->code->payload));
     return 0;
 }
 
-static int take_decision(lua_State *L, struct handler_job *job)
+/* What the function gave, from `first` on: one value. A second one would be
+ * dropped, and `return nil, "why"` be taken for an acceptance. */
+static int take_decision(lua_State *L, struct handler_job *job, int first)
 {
     char shown[128];
 
+    for (int i = first + 1; i <= lua_gettop(L); i++)
+        if (!lua_isnil(L, i))
+            return bad_decision(L, job,
+                                "returned several values; it returns one: "
+                                "moontide.reject(reason), a list of "
+                                "moontide.event(type, payload), or nothing");
+    lua_settop(L, first);
     if (lua_isnil(L, -1))
         return 0;
     if (native_kind(L, lua_gettop(L)) == NATIVE_REJECT)
@@ -387,13 +446,14 @@ static int take_decision(lua_State *L, struct handler_job *job)
 int aggregate_call_enter_command(lua_State *L)
 {
     struct handler_job *job = lua_touserdata(L, 1);
+    int first = lua_gettop(L) + 1;
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_command(job));
     push_state(L, job);
     push_json(L, job->command->args, "args");
     push_ctx(L, job);
-    lua_call(L, 3, 1);
-    return take_decision(L, job);
+    lua_call(L, 3, LUA_MULTRET);
+    return take_decision(L, job, first);
 }
 
 enum status aggregate_call_command(void *self, const struct handler_call *call,

@@ -10,6 +10,7 @@
 #include "script/json_tags.h"
 #include "script/limits.h"
 #include "script/lua_call.h"
+#include "script/value.h"
 
 #include <stdio.h>
 
@@ -106,17 +107,10 @@ static void take_time(lua_State *L, struct append_event *event)
 
 static void take_revision(lua_State *L, struct append_event *event)
 {
-    lua_Number number;
-
     lua_getfield(L, 4, "revision");
     event->has_revision = !lua_isnil(L, -1);
-    if (!event->has_revision)
-        return;
-    number = lua_tonumber(L, -1);
-    if (lua_type(L, -1) != LUA_TNUMBER || number < 0 || number > INT32_MAX ||
-        number != (lua_Number)(int)number)
+    if (event->has_revision && !value_revision(L, -1, &event->revision))
         luaL_error(L, "ctx:emit: revision must be a whole number from 0");
-    event->revision = (int)number;
 }
 
 /* ctx:emit(type, payload[, options]) */
@@ -228,19 +222,38 @@ static int push_outcome(lua_State *L, const struct aggregate_outcome *outcome)
     return 1;
 }
 
+/* The failure of the call is to be of the command's kind. */
+static void keep_fault(lua_State *L, struct handler_fault *fault,
+                       const struct failure *failure)
+{
+    const char *class = failure != NULL ? failure->reason : "error:";
+    size_t len = strcspn(class, ":");
+
+    if (fault->where[0] != '\0' || len >= sizeof(fault->class))
+        return;
+    lua_call_where(L, fault->where);
+    memcpy(fault->class, class, len);
+    fault->class[len] = '\0';
+    fault->permanent = failure != NULL && failure->permanent;
+    fault->waits = failure != NULL && failure->waits;
+}
+
 /* What the command has written before it failed must not stay, whatever the
  * script does about the error. */
 static int raise_failed(struct handler_code *code, lua_State *L,
                         enum status status, const struct failure *failure,
                         struct diag *diag)
 {
-    if (status == STATUS_FAILED)
+    if (status == STATUS_FAILED) {
+        keep_fault(L, &code->fault, failure);
         diag_set(diag, STATUS_PERMANENT, "ctx:dispatch: %s", failure->reason);
-    else if (status == STATUS_REFUSED || status == STATUS_INVALID ||
-             status == STATUS_USAGE)
+    } else if (status == STATUS_REFUSED || status == STATUS_INVALID ||
+               status == STATUS_USAGE) {
+        keep_fault(L, &code->fault, NULL);
         diag->status = STATUS_PERMANENT;
-    if (code->sql_where[0] == '\0')
-        lua_call_where(L, code->sql_where);
+    } else if (code->fault.where[0] == '\0') {
+        lua_call_where(L, code->fault.where);
+    }
     return lua_call_raise_host(L, diag);
 }
 

@@ -22,8 +22,8 @@ static int raise(struct handler_code *code, lua_State *L,
 {
     if (diag->status == STATUS_INVALID)
         return luaL_error(L, "%s", diag->message);
-    if (code->sql_where[0] == '\0')
-        lua_call_where(L, code->sql_where);
+    if (code->fault.where[0] == '\0')
+        lua_call_where(L, code->fault.where);
     return lua_call_raise_host(L, diag);
 }
 
@@ -367,8 +367,8 @@ static int give_up(struct handler_code *code, lua_State *L,
         return lua_call_raise_failure(L, failure);
     if (status != STATUS_OK)
         return raise(code, L, &diag);
-    memcpy(where, code->sql_where, sizeof(where));
-    code->sql_where[0] = '\0';
+    memcpy(where, code->fault.where, sizeof(where));
+    code->fault = (struct handler_fault){.where = ""};
     lua_pushboolean(L, 0);
     if (host && where[0] != '\0')
         lua_pushfstring(L, "%s: %s", where, failure->message);

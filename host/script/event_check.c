@@ -13,6 +13,7 @@ struct check {
     const struct event_type *type;
     struct text payload;
     struct arena arena; /* of values that are only looked at */
+    struct buffer *json;
     char path[PATH_SIZE];
     enum status status;
     struct diag diag;
@@ -69,19 +70,22 @@ static bool check_names(lua_State *L, struct check *check, int index,
         names[i] = fields[i].name;
     lua_pushnil(L);
     while (lua_next(L, index) != 0) {
-        const char *name = lua_tostring(L, -2);
+        struct text name;
+        char shown[101];
         const char *near;
         bool known = false;
 
+        name.data = lua_tolstring(L, -2, &name.len);
         for (size_t i = 0; !known && i < count; i++)
-            known = strcmp(names[i], name) == 0;
+            known = text_equal(text_of(names[i]), name);
         lua_pop(L, 1);
         if (known)
             continue;
-        near = text_nearest(name, names);
+        text_clean(name, shown, sizeof(shown));
+        near = text_nearest(shown, names);
         check->status = diag_set(
-            &check->diag, STATUS_INVALID, "%s has no field %.100s%s%s%s",
-            check->path, name, near != NULL ? "; did you mean \"" : "",
+            &check->diag, STATUS_INVALID, "%s has no field %s%s%s%s",
+            check->path, shown, near != NULL ? "; did you mean \"" : "",
             near != NULL ? near : "", near != NULL ? "\"?" : "");
         return false;
     }
@@ -117,23 +121,50 @@ static bool check_record(lua_State *L, struct check *check, int index,
     return true;
 }
 
-static bool check_distinct(lua_State *L, struct check *check, int index,
+/* Pushes what the value at the top is known by among the items of a set: a
+ * string, number or boolean itself, anything else its JSON behind a byte that
+ * no text begins with. */
+static bool push_identity(lua_State *L, struct check *check)
+{
+    int type = lua_type(L, -1);
+    enum status status;
+
+    if (type == LUA_TSTRING || type == LUA_TNUMBER || type == LUA_TBOOLEAN) {
+        lua_pushvalue(L, -1);
+        return true;
+    }
+    buffer_clear(check->json);
+    buffer_append_char(check->json, '\xff');
+    status = json_codec_encode(L, lua_gettop(L), "payload", check->json,
+                               &check->diag);
+    if (status != STATUS_OK) {
+        check->status = status;
+        return false;
+    }
+    lua_pushlstring(L, check->json->data, check->json->len);
+    return true;
+}
+
+/* Whether the item at the top is in none of the items before, which the table
+ * at `seen` has by their identity. */
+static bool check_distinct(lua_State *L, struct check *check, int seen,
                            int item)
 {
-    for (int i = 1; i < item; i++) {
-        bool same;
-
-        lua_rawgeti(L, index, i);
-        same = lua_rawequal(L, -1, -2) != 0;
-        lua_pop(L, 1);
-        if (!same)
-            continue;
+    if (!push_identity(L, check))
+        return false;
+    lua_pushvalue(L, -1);
+    lua_rawget(L, seen);
+    if (!lua_isnil(L, -1)) {
         check->status = diag_set(&check->diag, STATUS_INVALID,
                                  "%s is there as item %d already, and a set "
                                  "has each value once",
-                                 check->path, i);
+                                 check->path, (int)lua_tointeger(L, -1));
+        lua_pop(L, 2);
         return false;
     }
+    lua_pop(L, 1);
+    lua_pushinteger(L, item);
+    lua_rawset(L, seen);
     return true;
 }
 
@@ -141,6 +172,7 @@ static bool check_list(lua_State *L, struct check *check, int index,
                        const struct declaration_field *field)
 {
     bool array = lua_istable(L, index) && lua_getmetatable(L, index) != 0;
+    int count, seen;
 
     if (array) {
         array = lua_topointer(L, -1) == json_tags_get(L)->array;
@@ -148,18 +180,22 @@ static bool check_list(lua_State *L, struct check *check, int index,
     }
     if (!array)
         return refuse(L, check, index, "a list");
-    for (int i = 1; i <= (int)lua_objlen(L, index); i++) {
+    count = (int)lua_objlen(L, index);
+    lua_newtable(L); /* of a set's items */
+    seen = lua_gettop(L);
+    for (int i = 1; i <= count; i++) {
         size_t len = enter(check, NULL, i);
         bool good;
 
         lua_rawgeti(L, index, i);
         good = check_value(L, check, lua_gettop(L), field->inner) &&
-               (field->type != FIELD_SET || check_distinct(L, check, index, i));
+               (field->type != FIELD_SET || check_distinct(L, check, seen, i));
         lua_pop(L, 1);
         if (!good)
             return false;
         check->path[len] = '\0';
     }
+    lua_pop(L, 1);
     return true;
 }
 
@@ -207,7 +243,12 @@ enum status event_check(struct script_state *state,
                         struct append_event *event, struct diag *diag)
 {
     const struct event_type *type = event_types_find(types, event->type);
-    struct check check = {.type = type, .payload = event->payload};
+    struct buffer json = BUFFER_EMPTY;
+    struct check check = {
+        .type = type,
+        .payload = event->payload,
+        .json = &json,
+    };
     struct lua_failure failure;
     enum lua_outcome outcome;
 
@@ -222,6 +263,7 @@ enum status event_check(struct script_state *state,
     (void)snprintf(check.path, sizeof(check.path), "payload");
     outcome = lua_call_run(state, run_check, &check, &failure);
     arena_free(&check.arena);
+    buffer_free(&json);
     if (outcome != LUA_CALL_OK)
         return diag_set(diag, STATUS_INVALID, "payload: %s", failure.message);
     if (check.status != STATUS_OK)

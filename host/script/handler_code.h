@@ -22,6 +22,13 @@ struct handler_failure_asked {
     int times;
 };
 
+/** The first statement or command that has failed inside of a call. */
+struct handler_fault {
+    char where[LIMITS_TEXT_SIZE]; /* "" none */
+    char class[16];               /* of a command that failed; "" none did */
+    bool permanent, waits;        /* as that of the command's failure */
+};
+
 struct handler_code {
     struct script_state *state;
     lua_State *L; /* main thread; of a call inside of a call: its thread */
@@ -56,8 +63,8 @@ struct handler_code {
     /* its message is of an older revision of this type, and no step splits
      * it; NULL: it is read as it is stored */
     const struct event_type *older;
-    char sql_where[LIMITS_TEXT_SIZE]; /* of its first failed statement */
-    struct db_rows *rows;             /* open while rows are read */
+    struct handler_fault fault;
+    struct db_rows *rows; /* open while rows are read */
 
     struct db_value parameters[HANDLER_CODE_PARAMETERS];
     struct buffer scratch; /* of ctx.log */

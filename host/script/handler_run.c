@@ -32,17 +32,19 @@ static enum status report(const struct handler_code *code,
                           const struct lua_failure *from,
                           struct failure *failure, struct diag *diag)
 {
-    const char *where = code->sql_where;
+    const char *where = code->fault.where;
+    const char *class = code->fault.class;
 
     if (from->outcome == LUA_CALL_HOST &&
         (from->host.status == STATUS_PERMANENT ||
          from->host.status == STATUS_UNIQUE)) {
         if (has_where(from->host.message))
             where = "";
-        failure_set(failure, false,
-                    from->host.status == STATUS_UNIQUE ? "unique" : "sql",
-                    "%s%s%s", where, *where != '\0' ? ": " : "",
-                    from->host.message);
+        if (*class == '\0')
+            class = from->host.status == STATUS_UNIQUE ? "unique" : "sql";
+        failure_set(failure, code->fault.permanent, class, "%s%s%s", where,
+                    *where != '\0' ? ": " : "", from->host.message);
+        failure->waits = code->fault.waits;
         return STATUS_FAILED;
     }
     if (from->outcome == LUA_CALL_HOST && from->host.status == STATUS_FAILED) {
@@ -237,6 +239,7 @@ static const char *where_of(const struct handler_job *job,
 static void add_where(const struct handler_job *job, enum handler_entry entry)
 {
     char class[32];
+    bool waits = job->failure->waits;
     const char *text = strstr(job->failure->reason, ": ");
     size_t len = text != NULL ? (size_t)(text - job->failure->reason) : 0;
 
@@ -246,6 +249,7 @@ static void add_where(const struct handler_job *job, enum handler_entry entry)
     class[len] = '\0';
     failure_set(job->failure, job->failure->permanent, class, "%s: %s",
                 where_of(job, entry), text + 2);
+    job->failure->waits = waits;
 }
 
 /* The same message gives the same numbers, whenever it is applied. */
@@ -333,7 +337,7 @@ struct frame {
     int part;
     struct db_rows *rows;
     uint64_t random[4];
-    char sql_where[LIMITS_TEXT_SIZE];
+    struct handler_fault fault;
 };
 
 static void frame_save(const struct handler_code *code, struct frame *frame)
@@ -350,7 +354,7 @@ static void frame_save(const struct handler_code *code, struct frame *frame)
     frame->part = code->part;
     frame->rows = code->rows;
     memcpy(frame->random, code->state->random, sizeof(frame->random));
-    memcpy(frame->sql_where, code->sql_where, sizeof(frame->sql_where));
+    frame->fault = code->fault;
 }
 
 static void frame_restore(struct handler_code *code, const struct frame *frame)
@@ -367,7 +371,7 @@ static void frame_restore(struct handler_code *code, const struct frame *frame)
     code->part = frame->part;
     code->rows = frame->rows;
     memcpy(code->state->random, frame->random, sizeof(frame->random));
-    memcpy(code->sql_where, frame->sql_where, sizeof(frame->sql_where));
+    code->fault = frame->fault;
 }
 
 /* Runs one of the entry functions on the job. */
@@ -393,7 +397,7 @@ enum status handler_run(struct handler_code *code, enum handler_entry entry,
     code->saga = job->saga;
     code->decode_failed = false;
     code->part = 0;
-    code->sql_where[0] = '\0';
+    code->fault = (struct handler_fault){.where = ""};
     script_state_seed(code->state, seed_of(job->call->message));
     lua_rawgeti(code->L, LUA_REGISTRYINDEX, code->entries[entry]);
     lua_pushlightuserdata(code->L, job);

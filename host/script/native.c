@@ -8,6 +8,7 @@
 #include <lauxlib.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Addresses that name the metatables in the registry. */
 static const char DELETE_KEY, ADD_KEY, BYTES_KEY, SPLIT_KEY, REJECT_KEY;
@@ -81,11 +82,23 @@ static int native_split(lua_State *L)
 /* reject(reason, details) -> what a command returns that is refused */
 static int native_reject(lua_State *L)
 {
-    size_t len;
+    struct text reason;
 
-    luaL_checklstring(L, 1, &len);
-    luaL_argcheck(L, lua_type(L, 1) == LUA_TSTRING && len > 0, 1,
-                  "a reason expected, as text for a person");
+    if (lua_type(L, 1) != LUA_TSTRING || lua_objlen(L, 1) == 0)
+        return luaL_error(L,
+                          "moontide.reject takes a reason first, text for a "
+                          "person, not %s",
+                          lua_type(L, 1) == LUA_TSTRING ? "an empty one"
+                                                        : luaL_typename(L, 1));
+    reason.data = lua_tolstring(L, 1, &reason.len);
+    if (!text_utf8_valid(reason) ||
+        memchr(reason.data, '\0', reason.len) != NULL ||
+        text_utf8_length(reason) > NATIVE_REASON_CHARS)
+        return luaL_error(L,
+                          "moontide.reject: a reason is UTF-8 without NUL, at "
+                          "most %d characters; longer ones and data go into "
+                          "the details",
+                          NATIVE_REASON_CHARS);
     lua_settop(L, 2);
     push_boxed(L);
     lua_pushvalue(L, 2);

@@ -14,6 +14,9 @@
  * once per state. */
 void native_open(lua_State *L, bool sandboxed);
 
+/** Characters of moontide.reject's reason, at most. */
+#define NATIVE_REASON_CHARS 1000
+
 /** What a value made by a function of moontide is. */
 enum native_kind {
     NATIVE_NONE,

@@ -1,11 +1,50 @@
 #include "script/upcast.h"
 
+#include "script/int64.h"
 #include "script/json_codec.h"
 #include "script/native.h"
 #include "script/value.h"
 
 /* Of splits inside of splits: what is deeper runs in a circle. */
 #define DEPTH_MAX 16
+
+static int refuse(lua_State *L, const struct event_type *type, int revision,
+                  const char *what)
+{
+    return luaL_error(L, "%s:%d: event type \"%s\": upcast[%d] %s", type->file,
+                      type->line, type->name, revision - 1, what);
+}
+
+/* A boolean is what a comparison or a failed `and` has left there. */
+static bool is_payload(lua_State *L)
+{
+    int64_t integer;
+
+    switch (lua_type(L, -1)) {
+    case LUA_TTABLE: {
+        enum native_kind kind = native_kind(L, lua_gettop(L));
+
+        return kind == NATIVE_NONE || kind == NATIVE_SPLIT;
+    }
+    case LUA_TSTRING:
+    case LUA_TNUMBER:
+        return true;
+    case LUA_TLIGHTUSERDATA:
+        return lua_touserdata(L, -1) == NULL;
+    default:
+        return int64_read(L, lua_gettop(L), &integer) == INT64_VALUE;
+    }
+}
+
+/* What the value at the top is, pushed. */
+static const char *shown(lua_State *L)
+{
+    char text[128];
+
+    value_describe(L, -1, text, sizeof(text));
+    lua_pushstring(L, text);
+    return lua_tostring(L, -1);
+}
 
 /* Replaces the payload at the top by what one step makes of it. */
 static void run_step(struct handler_code *code, lua_State *L,
@@ -16,10 +55,17 @@ static void run_step(struct handler_code *code, lua_State *L,
     lua_rawgeti(L, LUA_REGISTRYINDEX, step);
     lua_pushvalue(L, -2);
     lua_call(L, 1, 1);
-    if (lua_isnil(L, -1))
+    if (lua_isnil(L, -1)) {
         lua_pop(L, 1); /* it has changed the payload in place */
-    else
-        lua_remove(L, -2);
+        return;
+    }
+    if (!is_payload(L))
+        refuse(L, type, revision + 1,
+               lua_pushfstring(L,
+                               "returned %s; change the payload and return "
+                               "nothing, or return another one",
+                               shown(L)));
+    lua_remove(L, -2);
 }
 
 /* Runs the steps up to the newest revision, or until one splits the event.
@@ -33,13 +79,6 @@ static int run_steps(struct handler_code *code, lua_State *L,
         *split = native_kind(L, lua_gettop(L)) == NATIVE_SPLIT;
     }
     return revision;
-}
-
-static int refuse(lua_State *L, const struct event_type *type, int revision,
-                  const char *what)
-{
-    return luaL_error(L, "%s:%d: event type \"%s\": upcast[%d] %s", type->file,
-                      type->line, type->name, revision - 1, what);
 }
 
 void upcast_payload(struct handler_code *code, lua_State *L,
@@ -110,8 +149,9 @@ static struct part take_part(struct handler_code *code, lua_State *L,
     else if (type != NULL)
         part.revision = type->revision;
     lua_getfield(L, at, "revision");
-    if (lua_isnumber(L, -1))
-        part.revision = (int)lua_tointeger(L, -1);
+    if (!lua_isnil(L, -1) && !value_revision(L, -1, &part.revision))
+        refuse(L, from, reached,
+               "gives a part whose revision is no whole number from 0");
     if (type == from && part.revision < reached)
         refuse(L, from, reached,
                "gives a part of its own type with an older revision");

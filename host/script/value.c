@@ -271,3 +271,14 @@ void value_push_column(lua_State *L, struct db_rows *rows, size_t column)
         lua_pushlstring(L, bytes.data != NULL ? bytes.data : "", bytes.len);
     }
 }
+
+bool value_revision(lua_State *L, int index, int *revision)
+{
+    lua_Number number = lua_tonumber(L, index);
+
+    if (lua_type(L, index) != LUA_TNUMBER || !(number >= 0) ||
+        number > INT32_MAX || number != (lua_Number)(int)number)
+        return false;
+    *revision = (int)number;
+    return true;
+}

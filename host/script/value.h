@@ -34,6 +34,10 @@ enum status value_field(lua_State *L, int index,
                         struct arena *arena, struct db_value *value,
                         struct diag *diag) MUST_CHECK;
 
+/** Whether the value is a revision, a whole number from 0 that a column holds,
+ * and which. */
+bool value_revision(lua_State *L, int index, int *revision);
+
 /** Pushes a column of the row: NULL is nil, integers are exact (int64 beyond
  * 2^53), timestamps RFC 3339 text, ids text. May raise a memory error. */
 void value_push_column(lua_State *L, struct db_rows *rows, size_t column);

@@ -71,30 +71,41 @@ end
 --- The function of a declarative step: renames, then defaults, then removes.
 local function step_function(d, key, step)
   local removed = check_step(d, key, step)
-  local renamed, defaults = {}, {}
+  local renamed, values, tables = {}, {}, {}
   for _, from in ipairs(take.sorted_keys(step.rename or {})) do
     renamed[#renamed + 1] = { from, step.rename[from] }
   end
-  for field, value in pairs(step.default or {}) do
-    defaults[field] = native.json_encode(value)
+  for _, field in ipairs(take.sorted_keys(step.default or {})) do
+    local value = step.default[field]
+    if type(value) == "table" then -- each payload has its own
+      tables[#tables + 1] = { field, native.json_encode(value) }
+    else
+      values[#values + 1] = { field, value }
+    end
   end
+  local taken = {}
   return function(payload)
     if type(payload) ~= "table" then
       error(("%s:%d: event type \"%s\": %s needs a payload with fields"):format(d.file, d.line, d.name, key), 0)
     end
-    local taken = {}
-    for i, pair in ipairs(renamed) do -- all at once: two names can be swapped
-      taken[i] = payload[pair[1]]
-      payload[pair[1]] = nil
+    for i = 1, #renamed do -- all at once: two names can be swapped
+      local from = renamed[i][1]
+      taken[i], payload[from] = payload[from], nil
     end
-    for i, pair in ipairs(renamed) do
-      if taken[i] ~= nil then payload[pair[2]] = taken[i] end
+    for i = 1, #renamed do
+      if taken[i] ~= nil then payload[renamed[i][2]] = taken[i] end
+      taken[i] = nil
     end
-    for field, value in pairs(defaults) do
-      if payload[field] == nil then payload[field] = native.json_decode(value) end
+    for i = 1, #values do
+      local default = values[i]
+      if payload[default[1]] == nil then payload[default[1]] = default[2] end
     end
-    for _, field in ipairs(removed) do
-      payload[field] = nil
+    for i = 1, #tables do
+      local default = tables[i]
+      if payload[default[1]] == nil then payload[default[1]] = native.json_decode(default[2]) end
+    end
+    for i = 1, #removed do
+      payload[removed[i]] = nil
     end
   end
 end

@@ -280,6 +280,42 @@ dialect.each(function(database)
       assert.matches("broken", rig.host:undelivered("relay")[2].reason)
     end)
 
+    it("fails as the command failed that it gave, and waits where that would wait", function()
+      start([[return {
+        moontide.event_type "purse.Filled" { revision = 1 },
+        moontide.aggregate "spec.purse" {
+          commands = { fill = function(purse, args)
+              if args.how == "permanent" then error(moontide.permanent "never") end
+              if args.how == "raise" then error "broken" end
+              return moontide.event("purse.Filled", args)
+            end },
+          apply = { ["purse.Filled"] = function() end } },
+        moontide.listener "relay" { start = "beginning", aggregates = { "spec.thing" },
+          retry = { attempts = 2, delay = "1s" },
+          on_error = function(event, failure)
+            return (failure.class == "error" or failure.permanent) and "dead_letter" or "halt"
+          end,
+          on = { ["spec.Put"] = function(event, ctx)
+            ctx:dispatch("spec.purse", event.key, event.payload.command or "fill", event.payload)
+          end } } }]])
+      rig.host:append("spec.purse", "N", { moontide.event("purse.Filled", {}, { revision = 2 }) })
+      rig:append_all { { "N", "spec.Put", {} }, { "R", "spec.Put", { how = "raise" } },
+        { "P", "spec.Put", { how = "permanent" } }, { "U", "spec.Put", { command = "fil" } }, { "G", "spec.Put", {} } }
+      for _ = 1, 4 do
+        rig:run()
+        rig.host:advance "1h"
+      end
+      assert.equal("RUNNING", rig:state "relay")
+      assert.same({ "2 N FAILED", "3 R DEAD_LETTER", "4 P DEAD_LETTER", "5 U DEAD_LETTER" }, rig:waiting "relay")
+      local failed = {}
+      for i, row in ipairs(rig:undelivered()) do failed[i] = row.failures .. " " .. row.reason end
+      assert.matches("^0 revision: .*spec.lua:%d+: ctx:dispatch: revision: newer revision", failed[1])
+      assert.matches("^2 error: .*ctx:dispatch: error: .*broken", failed[2])
+      assert.matches("^1 error: .*never", failed[3])
+      assert.matches("^2 error: .*no command 'fil'; did you mean 'fill'", failed[4])
+      assert.dispatched(rig.host, "spec.purse", "G", "purse.Filled", { count = 1 })
+    end)
+
     it("is paused, resumed and shown like any consumer, and never rebuilt", function()
       start(RELAY:format "")
       rig.host:pause "relay"

@@ -156,6 +156,21 @@ dialect.each(function(database)
       assert.same(before, seen())
     end)
 
+    it("fails a message of which a step makes no payload, and says what it made", function()
+      for result, shown in pairs { ["payload.n == 1"] = "true (a boolean)", ["print"] = "a function",
+        ["moontide.delete"] = "a userdata", ["moontide.reject 'no'"] = "a table",
+        ["coroutine.create(print)"] = "a thread" } do
+        start(named(("revision = 1, upcast = { [0] = function(payload) return %s end }"):format(result)),
+          { retry = { attempts = 1 } })
+        rig:append("A", "spec.Named", { n = 1 }, { revision = 0 })
+        rig:run()
+        assert.matches(('handlers/spec.lua:3: event type "spec.Named": upcast[0] returned %s; change the payload')
+          :format(shown), rig:undelivered()[1].reason, 1, true)
+        rig:close()
+        rig = nil
+      end
+    end)
+
     it("stops a step that runs for ever, like a handler", function()
       start(named "revision = 1, upcast = { [0] = function() while true do end end }",
         { retry = { attempts = 1 }, on_error = "dead_letter", limits = { time = "1s" } })
@@ -235,6 +250,38 @@ dialect.each(function(database)
         payload = placed "1"
         payload.at = "yesterday"
         assert.matches("payload.at: expected an RFC 3339 time", refused(payload), 1, true)
+      end)
+
+      it("takes no field for another one that a NUL cuts short, and tells sets of any values", function()
+        start([[return moontide.event_type "spec.Placed" { fields = { note = t.text { optional = true },
+          places = t.set(t.record { x = t.integer() }), numbers = t.set(t.integer()) } }]])
+        local array = require("moontide").array
+        local function placed(x, number)
+          return { places = array { { x = 1 }, { x = x } }, numbers = array { 2 ^ 53, number } }
+        end
+        rig:append("A", "spec.Placed", placed(2, 1))
+        local payload = placed(2, 1)
+        payload["note\0d"] = "x"
+        local good, problem = pcall(rig.append, rig, "A", "spec.Placed", payload)
+        assert.is_false(good)
+        assert.matches("payload has no field note?d", problem, 1, true)
+        for path, wrong in pairs { ["places[2]"] = placed(1, 1), ["numbers[2]"] = placed(2, 2 ^ 53) } do
+          good, problem = pcall(rig.append, rig, "A", "spec.Placed", wrong)
+          assert.is_false(good)
+          assert.matches(("payload.%s is there as item 1 already"):format(path), problem, 1, true)
+        end
+        local file = [[{"aggregate_type":"spec.thing","aggregate_id":"A","type":"spec.Placed",]]
+          .. [["payload":{"places":[],"numbers":[%s]}}]]
+        problem = rig.app:refuses(file:format "9223372036854775807,9223372036854775807", 1)
+        assert.matches("payload.numbers[2] is there as item 1 already", problem, 1, true)
+      end)
+
+      it("looks at a set of any size in the time that reading it takes", function()
+        start(FIELDS, { limits = { time = "1s" } })
+        local colours = require("moontide").array()
+        for i = 1, 200000 do colours[i] = "c" .. i end
+        rig:append("A", "spec.Placed", { items = require("moontide").array(), colours = colours })
+        assert.equal(1, rig:value "SELECT count(*) AS value FROM EVENT_STORE")
       end)
 
       it("holds for `moontide append`, which names the line", function()
