@@ -57,16 +57,6 @@ static enum status run(struct test_host *host,
     return status;
 }
 
-static int push_scratch(lua_State *L, enum status status, struct buffer *out,
-                        const struct diag *diag)
-{
-    if (status != STATUS_OK)
-        return luaL_error(L, "%s", diag->message);
-    lua_pushlstring(L, out->data, out->len);
-    buffer_free(out);
-    return 1;
-}
-
 /* host:command({ aggregate, id, command, args, metadata, command_id }) -> JSON
  */
 static int method_command(lua_State *L)
@@ -76,7 +66,7 @@ static int method_command(lua_State *L)
     struct buffer *out = core_module_scratch(L);
     struct diag diag;
 
-    return push_scratch(L, run(host, &command, out, &diag), out, &diag);
+    return core_module_answer(L, run(host, &command, out, &diag), out, &diag);
 }
 
 /* Reads the member `events` of the table at index 3 into userdata, which stays
@@ -118,8 +108,8 @@ int core_command_decide(lua_State *L)
 
     command.events = push_events(L, &command.count);
     out = core_module_scratch(L);
-    return push_scratch(L, decide_run(&options, &command, out, &diag), out,
-                        &diag);
+    return core_module_answer(L, decide_run(&options, &command, out, &diag),
+                              out, &diag);
 }
 
 void core_command_register(lua_State *L)

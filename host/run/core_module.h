@@ -13,7 +13,8 @@
 /** Pushes the module's table. Loaded by name, so it follows Lua's naming. */
 __attribute__((visibility("default"))) int luaopen_moontide_core(lua_State *L);
 
-/* Shared with run/core_operate.c and run/core_command.c, which add methods. */
+/* Shared with run/core_read.c, run/core_operate.c and run/core_command.c, which
+ * add methods. */
 
 struct append_event;
 struct buffer;
@@ -23,6 +24,10 @@ struct test_host;
 struct test_host *core_module_host(lua_State *L, int arg);
 /** Pushes a buffer that Lua's collector frees. */
 struct buffer *core_module_scratch(lua_State *L);
+/** Ends a method: pushes what the buffer holds and empties it, or raises the
+ * text of the failure; the caller owns nothing by then. */
+int core_module_answer(lua_State *L, enum status status, struct buffer *out,
+                       const struct diag *diag);
 /** Reads the event at the top of the stack, whose texts live with it. */
 void core_module_event(lua_State *L, struct append_event *event);
 /** How the application in the folder at 1 with the scripts folder at 2 is

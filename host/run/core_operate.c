@@ -101,23 +101,16 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
     };
 }
 
-static int push_text(lua_State *L, struct buffer *buffer)
-{
-    lua_pushlstring(L, buffer->data, buffer->len);
-    buffer_free(buffer);
-    return 1;
-}
-
 /* Nothing is owned when this raises. */
 static int push_result(lua_State *L, enum status status,
                        struct operate_result *result, struct buffer *out,
                        const struct diag *diag)
 {
-    if (status != STATUS_OK)
-        return luaL_error(L, "%s", diag->message);
-    operate_json_result(out, result);
-    operate_result_free(result);
-    return push_text(L, out);
+    if (status == STATUS_OK) {
+        operate_json_result(out, result);
+        operate_result_free(result);
+    }
+    return core_module_answer(L, status, out, diag);
 }
 
 /* host:pause(consumer) -> JSON */
@@ -164,15 +157,16 @@ static int method_rebuild(lua_State *L)
     struct rebuild_order order = {.consumer = luaL_checkstring(L, 2)};
     struct rebuild_report report;
     struct diag diag;
+    enum status status;
 
     luaL_checktype(L, 3, LUA_TTABLE);
     order.key = string_member(L, 3, "key");
     order.cancel = flag_member(L, 3, "cancel");
     order.restart = flag_member(L, 3, "restart");
-    if (rebuild_run(&host->app, &order, &report, &diag) != STATUS_OK)
-        return luaL_error(L, "%s", diag.message);
-    operate_json_rebuild(out, &order, &report);
-    return push_text(L, out);
+    status = rebuild_run(&host->app, &order, &report, &diag);
+    if (status == STATUS_OK)
+        operate_json_rebuild(out, &order, &report);
+    return core_module_answer(L, status, out, &diag);
 }
 
 /* host:unsubscribe(consumer, { source, force }) -> JSON */
@@ -213,9 +207,7 @@ static int method_dead_letters(lua_State *L)
     if (status == STATUS_OK)
         operate_json_letters(out, &letters, true);
     arena_free(&arena);
-    if (status != STATUS_OK)
-        return luaL_error(L, "%s", diag.message);
-    return push_text(L, out);
+    return core_module_answer(L, status, out, &diag);
 }
 
 static int change(lua_State *L, bool deletes)
@@ -235,11 +227,11 @@ static int change(lua_State *L, bool deletes)
                              "all = true");
     status = deletes ? operate_delete(&env, consumer, &filter, &result, &diag)
                      : operate_retry(&env, consumer, &filter, &result, &diag);
-    if (status != STATUS_OK)
-        return luaL_error(L, "%s", diag.message);
-    operate_json_change(out, &result, deletes);
-    letters_result_free(&result);
-    return push_text(L, out);
+    if (status == STATUS_OK) {
+        operate_json_change(out, &result, deletes);
+        letters_result_free(&result);
+    }
+    return core_module_answer(L, status, out, &diag);
 }
 
 /* host:retry(filter) -> JSON */

@@ -1,18 +1,17 @@
 #include "script/declare.h"
 
 #include "base/buffer.h"
-#include "model/saga_steps.h"
 #include "schema/names.h"
 #include "schema/query_table.h"
 #include "script/declare_build.h"
 #include "script/declare_event_type.h"
 #include "script/declare_steps.h"
+#include "script/declare_warnings.h"
 #include "script/fingerprint_compute.h"
 #include "script/lua_call.h"
 #include "script/native.h"
 #include "script/require.h"
 #include "script/source_set.h"
-#include "script/upvalue_scan.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -362,117 +361,6 @@ static void check_tables(struct declare_build *b)
     }
 }
 
-/* --- warnings --------------------------------------------------------------
- */
-
-struct warnings {
-    struct arena *arena;
-    const char **items;
-    size_t count, capacity;
-    const struct declaration *declaration;
-    const char *chunk;
-    const char *what; /* "the handler of account.Opened" */
-};
-
-static void warn(void *arg, const char *variable, int line)
-{
-    struct warnings *w = arg;
-    struct buffer text = BUFFER_EMPTY;
-    const char **grown;
-
-    buffer_printf(&text,
-                  "%s:%d: %s of \"%s\" assigns the local \"%s\" of the file, "
-                  "which survives messages and rollbacks; keep such values in "
-                  "the state or in a table of the database",
-                  w->chunk, line, w->what, w->declaration->name, variable);
-    if (w->count + 1 >= w->capacity) {
-        size_t capacity = w->capacity == 0 ? 8 : 2 * w->capacity;
-
-        grown = arena_alloc_zero(w->arena, capacity * sizeof(*grown));
-        if (w->count > 0)
-            memcpy(grown, w->items, w->count * sizeof(*grown));
-        w->items = grown;
-        w->capacity = capacity;
-    }
-    w->items[w->count++] = arena_string(w->arena, buffer_text(&text));
-    buffer_free(&text);
-}
-
-static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
-                          struct warnings *w)
-{
-    struct upvalue_function function;
-    lua_Debug info;
-
-    if (ref < 0) /* there is none */
-        return;
-    lua_rawgeti(L, LUA_REGISTRYINDEX, ref);
-    if (lua_getinfo(L, ">S", &info) == 0 || *info.source != '@')
-        return;
-    function = (struct upvalue_function){
-        .chunk = info.source + 1,
-        .first = info.linedefined,
-        .last = info.lastlinedefined,
-    };
-    w->chunk = function.chunk;
-    upvalue_scan_function(scan, &function, warn, w);
-}
-
-/* No call of this raises while the scanner is open. */
-static void find_warnings(lua_State *L, struct declare_set *set)
-{
-    struct warnings w = {.arena = set->arena};
-    struct upvalue_scan *scan = NULL;
-    char what[LIMITS_TEXT_SIZE];
-
-    luaL_checkstack(L, 4, NULL);
-    if (script_state_of(L)->app_dir != NULL)
-        scan = upvalue_scan_open(script_state_of(L)->app_dir);
-    for (size_t i = 0; scan != NULL && i < set->total; i++) {
-        const struct declaration *d = &set->items[i];
-
-        w.declaration = d;
-        w.what = "the key function";
-        scan_function(L, scan, set->code[i].key, &w);
-        w.what = "the initial function";
-        scan_function(L, scan, set->code[i].initial, &w);
-        w.what = "the reset function";
-        scan_function(L, scan, set->code[i].reset, &w);
-        w.what = "the on_error function";
-        scan_function(L, scan, set->code[i].on_error, &w);
-        for (size_t t = 0; t < d->ntypes; t++) {
-            snprintf(what, sizeof(what), "the handler for %.100s",
-                     d->types[t].data);
-            w.what = what;
-            scan_function(L, scan, set->code[i].handlers[t], &w);
-        }
-        for (size_t c = 0; c < d->ncommands; c++) {
-            snprintf(what, sizeof(what), "the command %.100s",
-                     d->commands[c].data);
-            w.what = what;
-            scan_function(L, scan, set->code[i].commands[c], &w);
-        }
-        for (size_t n = 0; n < d->ndeadlines; n++) {
-            snprintf(what, sizeof(what), "the handler for the deadline %.100s",
-                     d->deadlines[n].data);
-            w.what = what;
-            scan_function(L, scan, set->code[i].deadlines[n], &w);
-        }
-        for (size_t n = 0; n < 2 * d->nsteps; n++) {
-            snprintf(what, sizeof(what), "the message of the step %.100s",
-                     d->steps[n / 2].name.data);
-            w.what = what;
-            scan_function(L, scan, set->code[i].messages[n], &w);
-        }
-        w.what = "the on_end function";
-        scan_function(L, scan, set->code[i].on_end, &w);
-    }
-    upvalue_scan_close(scan);
-    if (w.items == NULL)
-        w.items = arena_alloc_zero(set->arena, sizeof(*w.items));
-    set->warnings = w.items;
-}
-
 /* The lists of consumers and of aggregates that finish gave. */
 static void take_declarations(struct declare_build *b, int consumers,
                               int aggregates)
@@ -533,5 +421,5 @@ void declare_end(lua_State *L, struct declare_set *set)
     take_declarations(&b, top + 1, top + 2);
     lua_settop(L, top);
     check_tables(&b);
-    find_warnings(L, set);
+    declare_warnings_find(L, set);
 }

@@ -1,0 +1,15 @@
+/*
+ * Declare warnings -- what in the functions of declarations is likely a
+ * mistake, though nothing forbids it: a value kept in a local of the file. Part
+ * of declare.c.
+ */
+#ifndef HOST_SCRIPT_DECLARE_WARNINGS_H
+#define HOST_SCRIPT_DECLARE_WARNINGS_H
+
+#include "script/declare.h"
+
+/** Fills set->warnings; the rest of the set is complete. Raises only when the
+ * stack cannot grow. */
+void declare_warnings_find(lua_State *L, struct declare_set *set);
+
+#endif
