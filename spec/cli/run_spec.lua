@@ -110,20 +110,20 @@ dialect.each(function(database)
 
     it("finishes the batch in hand at SIGTERM: all of it is applied, with its checkpoint", function()
       app:configure "partitions = 12, batch = 10"
-      app:append(events(400, "thing.Slow"))
+      app:append(events(160, "thing.Slow"))
       local host = app:start("run", "--workers", "1") -- whose batches follow each other
       wait_for(1, host)
       host:signal "TERM"
       local result = host:wait(30)
       assert.equal(0, result.code, result.err)
       local count = applied()
-      assert.is_true(count < 400, "the signal came too late for this test")
+      assert.is_true(count < 160, "the signal came too late for this test")
       -- whole batches, and as many as the checkpoint says
       assert.equal(app.db:value "SELECT max(position) FROM ledger", tostring(count))
       assert.equal(count, app:json("status").consumers[1].position)
       app:ok("run", "--until-idle")
-      assert.equal("400", app.db:value "SELECT count(DISTINCT id) FROM ledger")
-      assert.equal(400, applied())
+      assert.equal("160", app.db:value "SELECT count(DISTINCT id) FROM ledger")
+      assert.equal(160, applied())
     end)
 
     it("ends at once at a second signal, and loses nothing by it", function()
@@ -144,20 +144,20 @@ dialect.each(function(database)
     it("killed at any moment has applied each event once, or not yet", function()
       -- whatever a killed host had in hand has failed once
       app:configure 'partitions = 12, batch = 7, retry = { attempts = 100, delay = "10ms", factor = 1 }'
-      app:append(events(300, "thing.Slow"))
+      app:append(events(160, "thing.Slow"))
       local kills = 0
       for round = 1, 5 do
         local before = applied()
         local host = app:start "run"
-        wait_for(math.min(before + 5 * round, 290), host)
+        wait_for(math.min(before + 5 * round, 150), host)
         if host:signal "KILL" then kills = kills + 1 end
         assert.equal(128 + 9, host:wait(10).code)
       end
       assert.equal(5, kills)
-      assert.is_true(applied() < 300, "the kills came too late for this test")
+      assert.is_true(applied() < 160, "the kills came too late for this test")
       app:ok("run", "--until-idle")
-      assert.equal(300, applied())
-      assert.equal("300", app.db:value "SELECT count(DISTINCT id) FROM ledger")
+      assert.equal(160, applied())
+      assert.equal("160", app.db:value "SELECT count(DISTINCT id) FROM ledger")
     end)
 
     it("does not stop for a message that cannot be applied, and names it in its log", function()
@@ -212,14 +212,14 @@ dialect.each(function(database)
 
     it("ends with 0 at SIGTERM and leaves the rest for later", function()
       app:configure "partitions = 12, batch = 10"
-      app:append(events(400, "thing.Slow"))
+      app:append(events(160, "thing.Slow"))
       local host = app:start("run", "--until-idle")
       wait_for(1, host)
       host:signal "TERM"
       assert.equal(0, host:wait(30).code)
-      assert.is_true(applied() < 400)
+      assert.is_true(applied() < 160)
       app:ok("run", "--until-idle")
-      assert.equal(400, applied())
+      assert.equal(160, applied())
     end)
 
     it("has nothing to do without events and without declarations", function()

@@ -146,7 +146,7 @@ dialect.each(function(database)
       local list = {}
       for i = 1, 3000 do list[i] = { "k" .. i % 7 } end
       put(list)
-      app:ok("run", "--until-idle")
+      app:ok("run", "--until-idle", { env = { MOONTIDE_BATCH = "500" } })
       app:ok("rebuild", "notes")
       local host = app:start "run"
       local notes

@@ -12,7 +12,7 @@ local HEAD = [[local moontide = require "moontide"
 -- Whatever runs a handler of these is the host itself.
 local CONFIG = [[partitions = 12, workers = 0, grants = { "os" }, on_error = "dead_letter",
   retry = { attempts = %d, delay = "1ms", jitter = 0 },
-  lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" }]]
+  lease = { duration = "500ms", heartbeat = "100ms", rebalance = "100ms" }]]
 
 dialect.each(function(database)
   describe("a message that takes the host down", function()

@@ -156,7 +156,7 @@ dialect.each(function(database)
 
     describe("that end their host", function()
       it("are dead letters after their budget, and no other is", function()
-        start { lease = "1s", handler = "if deadline.payload == 7 then os.exit(9) end" }
+        start { lease = "600ms", handler = "if deadline.payload == 7 then os.exit(9) end" }
         place(20, "0")
         local died, last = 0, os.time() + 60
         while os.time() < last do

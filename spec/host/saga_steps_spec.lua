@@ -22,12 +22,15 @@ return { moontide.publisher "receivers" { to = "stdout:" },
     steps = { %s } } }]]):format(table.concat(steps, "\n"))
 end
 
+-- One host at a time, which waits for what the one before has left.
+local LONE = 'lease = { duration = "500ms", heartbeat = "100ms", rebalance = "100ms" }, '
+
 dialect.each(function(database)
   describe("an orchestrated saga on hosts that are killed", function()
     local app, host
 
     local function start(timeout)
-      app = application.new { database = database, config = "workers = 0, partitions = 12",
+      app = application.new { database = database, config = LONE .. "workers = 0, partitions = 12",
         handlers = { ["trip.lua"] = saga(timeout) } }
       app:ok("run", "--until-idle") -- makes the host's tables
     end

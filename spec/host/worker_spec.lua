@@ -229,7 +229,7 @@ dialect.each(function(database)
     it("that is killed takes its workers along at once, and nothing is lost or applied twice", function()
       local workers = several and 3 or 1
       local total = 0
-      for _ = 1, 3 do
+      for _ = 1, 2 do
         app:append(events(150, { payload = '{"loops":20000}' }))
         local host = start(workers)
         process.wait_until(function() return applied() > total end, 60, function() return host:err() end)
@@ -430,7 +430,7 @@ describe("a database in one file", function()
     local total, cut = 0, 0
     local function applied() return tonumber(app.db:value "SELECT count(*) FROM ledger") end
     local function said() return host:err() end
-    for round = 1, 20 do
+    for round = 1, 10 do
       local list = {}
       for i = 1, 60 do
         list[i] = { aggregate_id = "K-" .. i % KEYS, type = "thing.Happened", payload = '{"loops":20000}' }
@@ -438,7 +438,7 @@ describe("a database in one file", function()
       app:append(list)
       process.wait_until(function() return applied() > total end, 30, said)
       local worker = host:worker()
-      process.pause(round)
+      process.pause(2 * round)
       process.signal(worker, "KILL")
       process.wait_until(function()
         local now = host:workers()

@@ -45,7 +45,9 @@ function Application:configure(fields)
   local once = fields:find "retry" and "" or "retry = { attempts = 1 },\n  "
   -- what a killed host has held is not waited for long
   local lease = fields:find "lease" and "" or ' lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" },'
-  self:write("moontide.conf.lua", ("return {%s\n  %s%s%s\n}\n"):format(lease, database, once, fields))
+  -- nor is what a host that has nothing to do comes to see
+  local poll = fields:find "poll" and "" or ' poll = { max_interval = "20ms" },'
+  self:write("moontide.conf.lua", ("return {%s%s\n  %s%s%s\n}\n"):format(lease, poll, database, once, fields))
 end
 
 local function show(words, result)
