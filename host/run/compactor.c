@@ -7,8 +7,8 @@
 #define FIRST_US (5 * CLOCK_SECOND)
 
 /* A batch shall hold nobody up: so long its work may take, whatever its commit
- * takes. Of the time that passes it has one part in so many, but where a lock
- * or a disk was waited for it does not rest for minutes. */
+ * takes. Of the time that passes it has one part in so many, but where a disk
+ * was waited for it does not rest for minutes. */
 #define BATCH_US   (CLOCK_SECOND / 50)
 #define SHARE      10
 #define PAUSE_US   (CLOCK_SECOND / 1000)
@@ -76,12 +76,13 @@ static struct compaction_policy policy_of(const struct compactor *compactor,
     };
 }
 
-/* Only a whole batch tells anything. */
+/* Only a whole batch tells anything of the size. */
 static void adapt(struct compactor *compactor,
                   const struct compaction_report *report)
 {
     size_t messages = compactor->messages;
 
+    compactor->cost_us = report->cost_us;
     if ((size_t)report->passed < messages)
         return;
     if (report->work_us > BATCH_US)
@@ -197,7 +198,7 @@ static enum status work(struct compactor *compactor, struct application *app,
 static void plan(struct compactor *compactor, const struct application *app,
                  int64_t now, int64_t took)
 {
-    int64_t pause = took * (SHARE - 1) + PAUSE_US;
+    int64_t pause = compactor->cost_us * (SHARE - 1) + PAUSE_US;
 
     if (compactor->phase != COMPACTOR_RESTS) {
         compactor->due_at = now + took;
@@ -241,10 +242,13 @@ enum status compactor_step(struct compactor *compactor, struct application *app,
         compactor->phase = COMPACTOR_BEGINS;
         compactor->run_at = now;
     }
+    compactor->cost_us = -1;
     status = work(compactor, app, diag);
     if (status != STATUS_OK)
         status = leave_out(compactor, app, status, diag);
     took = clock_monotonic() - began;
+    if (compactor->cost_us < 0)
+        compactor->cost_us = took;
     plan(compactor, app, now, took);
     return status;
 }

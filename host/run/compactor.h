@@ -4,8 +4,8 @@
  *
  * A run goes through all topics, batch by batch. Between two batches it pauses
  * for as long as makes its share of the time a tenth, so that those who apply
- * messages meanwhile hardly notice. What it could not do is left to the next
- * run.
+ * messages meanwhile hardly notice; what it waited for them is not counted.
+ * What it could not do is left to the next run.
  */
 #ifndef HOST_RUN_COMPACTOR_H
 #define HOST_RUN_COMPACTOR_H
@@ -30,6 +30,7 @@ struct compactor {
     bool at_once;    /* this run takes no pauses, and spares what is young */
     int64_t due_at;  /* of the caller's clock */
     int64_t run_at;  /* ... when the run began */
+    int64_t cost_us; /* of the last step, the time that it took from others */
     size_t messages; /* of a batch */
     struct compaction topic;
     struct compactor_swept *swept; /* by topic, from run to run */

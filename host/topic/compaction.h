@@ -41,6 +41,7 @@ struct compaction_report {
     int64_t passed;  /* messages looked at */
     int64_t deleted; /* messages deleted */
     int64_t work_us; /* it took so long, without the commit */
+    int64_t cost_us; /* ... and with it; other writers were waited for before */
     bool more;       /* another batch is due at once */
 };
 
