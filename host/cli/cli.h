@@ -127,6 +127,7 @@ enum status cli_rebuild(struct cli *cli, struct diag *diag);
 enum status cli_resume(struct cli *cli, struct diag *diag);
 enum status cli_dead_letters(struct cli *cli, struct diag *diag);
 enum status cli_outbox(struct cli *cli, struct diag *diag);
+enum status cli_topics(struct cli *cli, struct diag *diag);
 enum status cli_sagas(struct cli *cli, struct diag *diag);
 enum status cli_deadlines(struct cli *cli, struct diag *diag);
 enum status cli_worker(struct cli *cli, struct diag *diag);

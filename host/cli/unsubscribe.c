@@ -18,6 +18,11 @@ static void print_result(struct cli *cli, const struct operate_result *result,
         buffer_append_string(&sentence,
                              " and its row. What it derived stays; remove that "
                              "before a host runs it from the start again");
+    if (result->unread != NULL)
+        buffer_printf(&sentence,
+                      ". Nobody reads the topic %s now; `moontide topics off "
+                      "%s` deletes it, if it is on",
+                      result->unread, result->unread);
     operator_print(cli, result, sentence.data);
     buffer_free(&sentence);
 }

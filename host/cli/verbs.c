@@ -236,6 +236,8 @@ static const struct cli_option outbox_options[] = {
     {.name = NULL},
 };
 
+static const char *const topics_words[] = {"list", "off", NULL};
+
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 const struct cli_verb cli_verbs[] = {
@@ -408,6 +410,17 @@ const struct cli_verb cli_verbs[] = {
      .max_args = 4,
      .words = deadlines_words,
      .run = cli_deadlines},
+    {.name = "topics",
+     .arguments = "[list|off] [TOPIC]",
+     .doc = "topics of read models that are on",
+     .details = "TOPIC is read-model:NAME, or the projection's name. `off` "
+                "switches it off and deletes its messages, beside hosts that "
+                "run; it is refused (3) while a consumer is subscribed to it, "
+                "or the scripts would switch it on again.",
+     .options = no_options,
+     .max_args = 2,
+     .words = topics_words,
+     .run = cli_topics},
     {.name = "unsubscribe",
      .arguments = "CONSUMER",
      .doc = "remove a consumer's progress from the database",

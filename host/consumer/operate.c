@@ -3,7 +3,9 @@
 #include "consumer/letter_change.h"
 #include "consumer/operation.h"
 #include "consumer/undelivered.h"
+#include "topic/compaction.h"
 #include "topic/high_water_mark.h"
+#include "topic/read_model_topic.h"
 
 #include <inttypes.h>
 
@@ -315,6 +317,28 @@ static enum status remove_all(struct operation *op, const char *source,
     return remove_consumer(op, diag);
 }
 
+/* A topic of read models that it was the last to read is on still. */
+static enum status find_unread(struct operation *op, const char *source,
+                               struct operate_result *result, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    for (size_t i = 0; status == STATUS_OK && i < op->nsources; i++) {
+        const char *name = op->sources[i].name;
+        struct compaction_holder reader;
+
+        if (read_model_topic_projection(name) == NULL ||
+            (source != NULL && strcmp(source, name) != 0))
+            continue;
+        status = compaction_slowest(op->env->db, op->env->catalog,
+                                    text_of(name), &reader, diag);
+        if (status == STATUS_OK && !reader.found)
+            result->unread = arena_string(&result->arena, text_of(name));
+        compaction_holder_free(&reader);
+    }
+    return status;
+}
+
 static enum status unsubscribe_it(struct operation *op, void *arg,
                                   struct diag *diag)
 {
@@ -336,7 +360,10 @@ static enum status unsubscribe_it(struct operation *op, void *arg,
         result->after = result->before;
         result->reason_after = result->reason_before;
     }
-    return remove_all(op, how->source, result, diag);
+    status = remove_all(op, how->source, result, diag);
+    if (status == STATUS_OK)
+        status = find_unread(op, how->source, result, diag);
+    return status;
 }
 
 enum status operate_unsubscribe(const struct operate_env *env,

@@ -42,6 +42,7 @@ struct operate_result {
     int64_t undelivered;        /* rows removed of messages not delivered */
     int64_t skipped;            /* skips recorded; by unsubscribe: removed */
     int64_t checkpoints;        /* rows removed */
+    const char *unread;         /* topic of read models, read by nobody now */
     int64_t incomplete_through; /* the gap that was accepted; 0: none */
     bool declaration_accepted;  /* taken over as the scripts have it now */
 };

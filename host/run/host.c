@@ -111,6 +111,8 @@ static enum status start_worker(struct host *host, struct worker *worker,
                   "and was made anew");
     status = consumer_start(&declared->consumer, diag);
     if (status == STATUS_OK)
+        status = host_keep_source(host, declared->declaration, diag);
+    if (status == STATUS_OK)
         status = host_switch_own(host, declared->declaration, diag);
     worker->started = status == STATUS_OK;
     return status;

@@ -1,28 +1,57 @@
 #include "base/memory.h"
 #include "model/read_model_fill.h"
 #include "run/host_parts.h"
+#include "topic/read_model_off.h"
 #include "topic/read_model_switch.h"
 
 /* How long a switch that met another one, or a batch, is tried again. */
 #define SWITCH_FOR_US (2 * CLOCK_SECOND)
 
+/* What is left of a topic that was switched off goes before it is on again. */
+static enum status empty_left(struct application *app, const char *projection,
+                              struct diag *diag)
+{
+    int64_t deleted;
+    bool left = true;
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && left)
+        status = read_model_off_empty(app->db, app->catalog, projection,
+                                      &deleted, &left, diag);
+    return status;
+}
+
+/* In turns with whoever else switches it. */
+static enum status switch_until(struct application *app, const char *projection,
+                                bool *switched, struct diag *diag)
+{
+    int64_t end = clock_monotonic() + SWITCH_FOR_US;
+    enum status status, emptied;
+
+    do {
+        status = read_model_switch_on(app->db, app->catalog, projection,
+                                      clock_now(&app->clock), switched, diag);
+        if (status != STATUS_CONFLICT)
+            return status;
+        emptied = empty_left(app, projection, diag);
+        if (emptied != STATUS_OK && emptied != STATUS_CONFLICT)
+            return emptied;
+    } while (clock_monotonic() < end || emptied == STATUS_OK);
+    return status;
+}
+
 static enum status switch_on(struct host *host, const char *projection,
                              struct diag *diag)
 {
     struct application *app = host->app;
-    int64_t end = clock_monotonic() + SWITCH_FOR_US;
-    bool switched, undone;
+    bool switched = false, undone;
     enum status status = flight_settle(&host->flight, &undone, diag);
 
     if (status != STATUS_OK)
         return status;
     status = read_model_positions_mend(app->db, app->catalog, projection, diag);
-    do {
-        if (status == STATUS_OK || status == STATUS_CONFLICT)
-            status = read_model_switch_on(app->db, app->catalog, projection,
-                                          clock_now(&app->clock), &switched,
-                                          diag);
-    } while (status == STATUS_CONFLICT && clock_monotonic() < end);
+    if (status == STATUS_OK)
+        status = switch_until(app, projection, &switched, diag);
     if (status != STATUS_OK || !switched)
         return status;
     host_fill_forget(host);
@@ -64,6 +93,24 @@ enum status host_switch_source(struct host *host,
     if (status == STATUS_OK && declaration->starts_now)
         status = is_filled(host, read, ready, diag);
     return status;
+}
+
+enum status host_keep_source(struct host *host,
+                             const struct declaration *declaration,
+                             struct diag *diag)
+{
+    struct application *app = host->app;
+    const char *read = read_model_topic_projection(declaration->source);
+    bool on = true;
+    enum status status;
+
+    if (read == NULL)
+        return STATUS_OK;
+    status = db_begin(app->db, diag);
+    if (status == STATUS_OK)
+        status = read_model_switch_hold(app->db, app->catalog, read, &on, diag);
+    db_rollback(app->db);
+    return status != STATUS_OK || on ? status : switch_on(host, read, diag);
 }
 
 enum status host_switch_own(struct host *host,

@@ -119,6 +119,12 @@ struct host_topic *host_topic_of(struct host *host, const char *source);
 enum status host_switch_source(struct host *host,
                                const struct declaration *declaration,
                                bool *ready, struct diag *diag) MUST_CHECK;
+/** The same once the declaration's consumer is subscribed: one that was
+ * switched off at that moment is on again, and from here on nobody switches it
+ * off. */
+enum status host_keep_source(struct host *host,
+                             const struct declaration *declaration,
+                             struct diag *diag) MUST_CHECK;
 /** Switches its own topic on, if it says so. */
 enum status host_switch_own(struct host *host,
                             const struct declaration *declaration,

@@ -27,7 +27,7 @@ static const char *const WANTED[TABLE_COUNT][WANTED_MAX] = {
                                   "deleted", "occurred_at"},
     [TABLE_READ_MODEL_POSITIONS] = {"topic", "val"},
     [TABLE_READ_MODEL_TOPICS] = {"topic", "switched_on_at", "filled_through",
-                                 "filled_at"},
+                                 "filled_at", "switched_off_at"},
     [TABLE_TOPIC_COMPACTION] = {"topic_name", "compacted_through"},
     [TABLE_CONSUMERS] = {"id", "consumer_type", "consumer_name", "state",
                          "halt_reason", "epoch", "declaration_fingerprint",

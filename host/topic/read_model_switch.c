@@ -1,5 +1,7 @@
 #include "topic/read_model_switch.h"
 
+#include "topic/message.h"
+
 static bool has_sequence(const struct db *db)
 {
     return (db_abilities(db) & DB_CAN_SEQUENCE) != 0;
@@ -47,6 +49,17 @@ enum status read_model_switch_lock(struct db *db, const struct catalog *catalog,
                           &param, 1, &count, &found, diag);
 }
 
+enum status read_model_switch_hold(struct db *db, const struct catalog *catalog,
+                                   const char *projection, bool *on,
+                                   struct diag *diag)
+{
+    const struct db_value param = db_string(projection);
+    int64_t one;
+
+    return db_query_int64(db, catalog_sql(catalog, SQL_READ_MODEL_TOPIC_HOLD),
+                          &param, 1, &one, on, diag);
+}
+
 /* Where each topic has a counter, it begins with the topic. */
 static enum status seed_counter(struct db *db, const struct catalog *catalog,
                                 const char *projection, struct diag *diag)
@@ -65,13 +78,19 @@ static enum status switch_locked(struct db *db, const struct catalog *catalog,
 {
     const struct db_value params[] = {db_string(projection),
                                       db_timestamp(now_us)};
+    int64_t count = 0;
     enum status status = read_model_switch_lock(db, catalog, projection, diag);
 
     if (status == STATUS_OK)
         status = seed_counter(db, catalog, projection, diag);
     if (status == STATUS_OK)
         status = db_execute(db, catalog_sql(catalog, SQL_READ_MODEL_TOPIC_ON),
-                            params, 2, NULL, diag);
+                            params, 2, &count, diag);
+    if (status == STATUS_OK && count == 0)
+        status = diag_set(diag, STATUS_CONFLICT,
+                          "the topic " TOPIC_READ_MODEL
+                          "%.200s is switched on or off by somebody else",
+                          projection);
     if (status == STATUS_OK)
         status = db_commit(db, NULL, diag);
     return status;

@@ -1,7 +1,8 @@
 /*
  * Read-model switch -- whether the topic of a projection is on, and how far it
  * was filled with the read models that were there before (model/
- * read_model_fill.h). Once on, a topic stays on.
+ * read_model_fill.h). Once on, a topic stays on until an operator switches it
+ * off (topic/read_model_off.h).
  */
 #ifndef HOST_TOPIC_READ_MODEL_SWITCH_H
 #define HOST_TOPIC_READ_MODEL_SWITCH_H
@@ -22,10 +23,16 @@ enum status read_model_switch_read(struct db *db, const struct catalog *catalog,
                                    struct read_model_switch *state,
                                    struct diag *diag) MUST_CHECK;
 
+/** Whether a topic is on; nobody switches it off until the transaction ends. */
+enum status read_model_switch_hold(struct db *db, const struct catalog *catalog,
+                                   const char *projection, bool *on,
+                                   struct diag *diag) MUST_CHECK;
+
 /**
  * Switches a topic on, in a transaction of its own: every batch of the
  * projection that commits after it appends to the topic. *switched is false
- * when it was on already. CONFLICT: try again.
+ * when it was on already. CONFLICT: try again, with read_model_off_empty before
+ * it, for a topic that was switched off and holds messages still.
  */
 enum status read_model_switch_on(struct db *db, const struct catalog *catalog,
                                  const char *projection, int64_t now_us,

@@ -25,6 +25,7 @@ SELECT STRAIGHT_JOIN k.partition_no, k.position, k.replay_through,
    AND k.partition_no = p.number
   LEFT JOIN ${read_model_topics_table} AS t
     ON t.topic = c.consumer_name AND c.consumer_type = 'projection'
+   AND t.switched_off_at IS NULL
  WHERE c.id = ?1
  ORDER BY k.partition_no
   LOCK IN SHARE MODE

@@ -2,4 +2,5 @@
 SELECT topic
   FROM ${read_model_topics_table}
  WHERE filled_at IS NULL
+   AND switched_off_at IS NULL
  ORDER BY topic

@@ -27,7 +27,8 @@ UPDATE ${consumer_checkpoints_table} AS k
    AND coalesce(c.epoch, 0) = ?8::bigint
    AND EXISTS (SELECT 1 FROM ${read_model_topics_table} AS t
                 WHERE t.topic = c.consumer_name
-                  AND c.consumer_type = 'projection') = ?10::boolean
+                  AND c.consumer_type = 'projection'
+                  AND t.switched_off_at IS NULL) = ?10::boolean
    AND EXISTS (SELECT 1 FROM ${consumer_undelivered_messages_table}
                 WHERE consumer_id = ?1::text::uuid
                   AND source_name = ?2::text

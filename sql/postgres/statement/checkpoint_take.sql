@@ -1,8 +1,9 @@
 -- Locks what a batch is applied under: of some partitions the leases and the
 -- checkpoints, in the order of partitions. With them come the state of the
 -- consumer, whether it has undelivered messages in these partitions, or
--- skipped ones, and whether it has a topic that is on; that is as old as the statement, which may have waited for a
--- lock, so consumer_still asks again at the end of the batch.
+-- skipped ones, and whether it has a topic that is on; that is as old as the
+-- statement, which may have waited for a lock, so consumer_still asks again at
+-- the end of the batch.
 -- ?1 consumer id  ?2 source  ?3 partitions
 SELECT k.partition_no, k.position, k.replay_through, k.incomplete_through,
        c.state, c.halt_reason, c.epoch,
@@ -14,7 +15,8 @@ SELECT k.partition_no, k.position, k.replay_through, k.incomplete_through,
        o.instance_id, o.generation,
        EXISTS (SELECT 1 FROM ${read_model_topics_table} AS t
                 WHERE t.topic = c.consumer_name
-                  AND c.consumer_type = 'projection')
+                  AND c.consumer_type = 'projection'
+                  AND t.switched_off_at IS NULL)
   FROM ${consumers_table} AS c
   JOIN ${consumer_checkpoints_table} AS k ON k.consumer_id = c.id
   JOIN ${partition_ownership_table} AS o

@@ -9,4 +9,5 @@ SELECT 1
    AND coalesce(epoch, 0) = ?2::bigint
    AND EXISTS (SELECT 1 FROM ${read_model_topics_table} AS t
                 WHERE t.topic = consumer_name
-                  AND consumer_type = 'projection') = ?3::boolean
+                  AND consumer_type = 'projection'
+                  AND t.switched_off_at IS NULL) = ?3::boolean

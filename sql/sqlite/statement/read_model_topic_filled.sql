@@ -1,5 +1,5 @@
 -- Moves on how far a topic was filled: one row, or another host has filled it
--- meanwhile.
+-- meanwhile, or it was switched off.
 -- ?1 topic  ?2 key it was filled to before, or NULL  ?3 key, or NULL
 -- ?4 when the last read model was filled in, or NULL: there may be more
 UPDATE ${read_model_topics_table}
@@ -7,3 +7,4 @@ UPDATE ${read_model_topics_table}
  WHERE topic = ?1
    AND filled_through IS ?2
    AND filled_at IS NULL
+   AND switched_off_at IS NULL

@@ -4,3 +4,4 @@
 SELECT filled_through, filled_at
   FROM ${read_model_topics_table}
  WHERE topic = ?1
+   AND switched_off_at IS NULL
