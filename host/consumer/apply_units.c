@@ -69,7 +69,7 @@ void apply_log_failure(const struct consumer *c, const struct message *message,
 static void tell_entry(const struct consumer *c,
                        const struct undelivered_entry *e)
 {
-    int64_t wait = e->next_retry_at - clock_now(c->env->clock);
+    int64_t wait = e->next_retry_at - consumer_clock(c->env);
     enum log_level level = LOG_ERROR;
     char follows[96];
 

@@ -228,7 +228,7 @@ static enum status queue_count(struct consumer *c, const struct poll *poll,
                                const struct message *m, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
-    int64_t now = clock_now(env->clock);
+    int64_t now = consumer_clock(env);
     struct undelivered_entry *entry = arena_alloc(&c->arena, sizeof(*entry));
     struct failure failure;
 

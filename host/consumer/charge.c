@@ -1,6 +1,7 @@
 #include "consumer/charge.h"
 
 #include "consumer/charge_deadline.h"
+#include "consumer/deadline.h"
 #include "consumer/outcome.h"
 #include "consumer/registry.h"
 
@@ -25,6 +26,7 @@ struct charge {
     size_t nentries;
     struct undelivered_failed *failed; /* to raise */
     size_t nfailed;
+    int64_t now; /* deadline_clock */
 };
 
 /* --- the reason ----------------------------------------------------------- */
@@ -169,7 +171,7 @@ static struct undelivered_entry entry_of(const struct charge *charge,
         entry.status = UNDELIVERED_HALTED;
     else if (retry_policy_allows(&a->retry, a->attempt))
         entry.next_retry_at = outcome_retry_at(&a->retry, message, a->attempt,
-                                               clock_now(charge->env->clock));
+                                               charge->now);
     return entry;
 }
 
@@ -345,10 +347,13 @@ static enum status record(struct charge *charge, const struct message *message,
         .id = a->message_id,
         .type = TEXT_LITERAL("a message"),
     };
-    struct undelivered_entry entry = entry_of(charge, message != NULL ? message
-                                                                      : &gone);
-    enum status status = STATUS_OK;
+    struct undelivered_entry entry;
+    enum status status = deadline_clock(env->db, env->clock, &charge->now,
+                                        diag);
 
+    if (status != STATUS_OK)
+        return status;
+    entry = entry_of(charge, message != NULL ? message : &gone);
     charge->entries = arena_alloc(&charge->arena,
                                   (size_t)env->partitions * sizeof(entry));
     charge->failed = arena_alloc(&charge->arena,
@@ -365,14 +370,13 @@ static enum status record(struct charge *charge, const struct message *message,
     if (status == STATUS_OK)
         status = undelivered_record(
             env->db, env->names, charge->row.id, a->source, charge->entries,
-            charge->nentries, env->ids, clock_now(env->clock), &charge->arena,
-            diag);
+            charge->nentries, env->ids, charge->now, &charge->arena, diag);
     if (status == STATUS_OK && entry.status == UNDELIVERED_HALTED &&
         charge->nentries + charge->nfailed > 0 &&
         charge->lock.state == CONSUMER_RUNNING)
         status = registry_set_state(env->db, env->catalog, &charge->row,
                                     CONSUMER_HALTED, HALT_APPLY_ERROR,
-                                    clock_now(env->clock), diag);
+                                    charge->now, diag);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "consumer/apply.h"
 #include "consumer/careful.h"
+#include "consumer/deadline.h"
 #include "consumer/declared.h"
 #include "consumer/fire.h"
 #include "consumer/flight.h"
@@ -51,6 +52,15 @@ int64_t consumer_time(const struct consumer_env *env)
 {
     return TIME_ORIGIN_US + clock_monotonic() +
            (env->clock != NULL ? env->clock->offset_us : 0);
+}
+
+int64_t consumer_clock(const struct consumer_env *env)
+{
+    int64_t now;
+
+    if (!db_clock_known(env->db, &now))
+        return clock_now(env->clock);
+    return now + (env->clock != NULL ? env->clock->offset_us : 0);
 }
 
 void consumer_init(struct consumer *c, const struct consumer_env *env,
@@ -217,10 +227,10 @@ static enum status start_once(struct consumer *c, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     struct declared_outcome outcome;
-    int64_t end = 0;
-    enum status status = STATUS_OK;
+    int64_t end = 0, now;
+    enum status status = deadline_clock(env->db, env->clock, &now, diag);
 
-    if (c->starts_now)
+    if (status == STATUS_OK && c->starts_now)
         status = high_water_mark_look(env->db, env->catalog, c->source, &end,
                                       diag);
     if (status == STATUS_OK)
@@ -389,7 +399,7 @@ static bool look_is_due(const struct consumer *c)
 
     if (!r->any || now < r->not_before)
         return false;
-    return clock_now(c->env->clock) >= r->next_at ||
+    return consumer_clock(c->env) >= r->next_at ||
            now - r->looked_at >= LOOK_EVERY_US;
 }
 

@@ -39,7 +39,7 @@ struct consumer_env {
 struct consumer_retries {
     bool any;           /* there may be undelivered messages */
     bool yields;        /* the last step was theirs: now a page's turn */
-    int64_t next_at;    /* host's clock: when one is due, INT64_MAX: none */
+    int64_t next_at;    /* consumer_clock: one is due, INT64_MAX: none */
     int64_t looked_at;  /* consumer_time of the last look */
     int64_t not_before; /* consumer_time: looking shall cost little */
     int64_t gathers;    /* consumer_time: until then pages go before it */
@@ -169,6 +169,10 @@ struct consumer {
     int64_t fired;   /* deadlines */
 };
 
+/** What retries are due by, on whatever host they were recorded: the database's
+ * clock as it was last asked for, plus the offset; the host's own until then.
+ */
+int64_t consumer_clock(const struct consumer_env *env);
 /** Measures intervals: never goes back, and a test's clock moves it on. */
 int64_t consumer_time(const struct consumer_env *env);
 

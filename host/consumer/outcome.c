@@ -69,7 +69,7 @@ struct outcome outcome_of(struct consumer *c, const struct unit *unit,
         (!failure->permanent && retry_policy_allows(retry, failures))) {
         outcome.entry.status = UNDELIVERED_FAILED;
         outcome.entry.next_retry_at = outcome_retry_at(
-            retry, unit->message, failures, clock_now(c->env->clock));
+            retry, unit->message, failures, consumer_clock(c->env));
     } else {
         enum error_policy policy = decide(c, unit, failures, failure);
 

@@ -4,6 +4,7 @@
 #include "consumer/apply.h"
 #include "consumer/attempt_slot.h"
 #include "consumer/careful.h"
+#include "consumer/deadline.h"
 #include "consumer/outcome.h"
 
 #include <limits.h>
@@ -293,6 +294,7 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     const struct consumer_env *env = c->env;
     size_t limit = c->retries.singly > 0 ? 1 : env->batch;
     size_t units;
+    int64_t now;
     enum status status;
 
     *repeat = false;
@@ -305,10 +307,12 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
         return STATUS_OK;
     arena_reset(&c->arena);
     undelivered_keys_clear(&c->newly);
-    status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
-                             &c->leases, clock_now(env->clock), limit,
-                             env->batch_bytes, &c->arena, &batch->rows,
-                             &batch->count, &batch->whole, diag);
+    status = deadline_clock(env->db, env->clock, &now, diag);
+    if (status == STATUS_OK)
+        status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
+                                 &c->leases, now, limit, env->batch_bytes,
+                                 &c->arena, &batch->rows, &batch->count,
+                                 &batch->whole, diag);
     if (status != STATUS_OK)
         return status;
     careful_saw_due(c, batch->count);

@@ -1,6 +1,7 @@
 #include "model/saga_batch.h"
 
 #include "base/memory.h"
+#include "consumer/deadline.h"
 #include "model/effects_unit.h"
 #include "model/saga_flow.h"
 
@@ -259,7 +260,7 @@ static enum status save(struct saga_batch *b, struct db *db, struct diag *diag)
 {
     const struct saga_instance **rows[2];
     size_t counts[2] = {0, 0};
-    int64_t now = clock_now(b->options.clock);
+    int64_t now = 0;
     enum status status;
 
     for (int i = 0; i < 2; i++)
@@ -273,6 +274,10 @@ static enum status save(struct saga_batch *b, struct db *db, struct diag *diag)
             continue;
         row->state = slot->state;
         if (slot->completed && !row->completed) {
+            /* retention judges by it, on whatever host */
+            status = deadline_clock(db, b->options.clock, &now, diag);
+            if (status != STATUS_OK)
+                return status;
             row->completed = row->completes = true;
             row->completed_at = now;
         }

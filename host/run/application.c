@@ -1,5 +1,6 @@
 #include "run/application.h"
 
+#include "consumer/deadline.h"
 #include "db/url.h"
 #include "run/declared_table.h"
 #include "run/needed_rights.h"
@@ -28,6 +29,12 @@ static void open_log(const struct settings *settings, struct application *app)
         .clock = &app->clock,
         .limit = log_limit_new(),
     };
+}
+
+enum status application_clock(struct application *app, int64_t *now_us,
+                              struct diag *diag)
+{
+    return deadline_clock(app->db, &app->clock, now_us, diag);
 }
 
 enum status application_script(struct application *app, struct text bundle,

@@ -64,6 +64,10 @@ enum status application_tables(struct application *app,
                                const struct script *script,
                                const struct script *former,
                                struct diag *diag) MUST_CHECK;
+/** The clock that ages are judged by, so that no host whose own is wrong
+ * deletes what others keep: the database's, plus the clock_offset. */
+enum status application_clock(struct application *app, int64_t *now_us,
+                              struct diag *diag) MUST_CHECK;
 void application_close(struct application *app);
 
 #endif

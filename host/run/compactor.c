@@ -62,18 +62,24 @@ static struct compactor_swept *swept_of(struct compactor *compactor)
     return added;
 }
 
-static struct compaction_policy policy_of(const struct compactor *compactor,
-                                          const struct application *app)
+static enum status policy_of(const struct compactor *compactor,
+                             struct application *app,
+                             struct compaction_policy *policy,
+                             struct diag *diag)
 {
-    int64_t now = clock_now(&app->clock);
     int64_t age = app->settings->tombstones_us;
+    int64_t now;
+    enum status status = application_clock(app, &now, diag);
 
-    return (struct compaction_policy){
+    if (status != STATUS_OK)
+        return status;
+    *policy = (struct compaction_policy){
         .before_us = compactor->at_once ? now - app->settings->compaction_us
                                         : INT64_MAX,
         .tombstones_us = age > 0 ? now - age : INT64_MIN,
         .messages = compactor->messages,
     };
+    return STATUS_OK;
 }
 
 /* Only a whole batch tells anything of the size. */
@@ -129,11 +135,13 @@ static enum status seek(struct compactor *compactor, struct application *app,
 static enum status delete_some(struct compactor *compactor,
                                struct application *app, struct diag *diag)
 {
-    const struct compaction_policy policy = policy_of(compactor, app);
+    struct compaction_policy policy;
     struct compaction_report report;
-    enum status status = compaction_step(app->db, app->catalog, &policy,
-                                         &compactor->topic, &report, diag);
+    enum status status = policy_of(compactor, app, &policy, diag);
 
+    if (status == STATUS_OK)
+        status = compaction_step(app->db, app->catalog, &policy,
+                                 &compactor->topic, &report, diag);
     if (status != STATUS_OK)
         return status;
     compactor->superseded += report.deleted;
@@ -159,11 +167,13 @@ static void tell_topic(const struct compactor *compactor,
 static enum status sweep_some(struct compactor *compactor,
                               struct application *app, struct diag *diag)
 {
-    const struct compaction_policy policy = policy_of(compactor, app);
+    struct compaction_policy policy;
     struct compaction_report report;
-    enum status status = compaction_sweep(app->db, app->catalog, &policy,
-                                          &compactor->topic, &report, diag);
+    enum status status = policy_of(compactor, app, &policy, diag);
 
+    if (status == STATUS_OK)
+        status = compaction_sweep(app->db, app->catalog, &policy,
+                                  &compactor->topic, &report, diag);
     if (status != STATUS_OK)
         return status;
     compactor->tombstones += report.deleted;

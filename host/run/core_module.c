@@ -279,16 +279,17 @@ static int method_advance(lua_State *L)
 /* host:advance_to(RFC 3339 text): the clock never goes back */
 static int method_advance_to(lua_State *L)
 {
-    struct clock *clock = &core_module_host(L, 1)->app.clock;
+    struct application *app = &core_module_host(L, 1)->app;
     struct text text;
     struct diag diag;
-    int64_t time, now = clock_now(clock);
+    int64_t time, now;
 
     text.data = luaL_checklstring(L, 2, &text.len);
-    if (clock_parse(text, &time, &diag) != STATUS_OK)
+    if (clock_parse(text, &time, &diag) != STATUS_OK ||
+        application_clock(app, &now, &diag) != STATUS_OK)
         return raise_diag(L, &diag);
     if (time > now)
-        clock->offset_us += time - now;
+        app->clock.offset_us += time - now;
     return 0;
 }
 

@@ -43,14 +43,18 @@ enum status expiry_step(struct expiry *expiry, struct application *app,
                         int64_t now, struct diag *diag)
 {
     bool more = false;
+    int64_t clock;
+    enum status status = application_clock(app, &clock, diag);
 
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
         const struct expiry_kind *kind = &KINDS[i];
-        int64_t before = clock_now(&app->clock) - keep_of(app->settings, kind);
+        int64_t before = clock - keep_of(app->settings, kind);
         int64_t deleted = 0;
-        enum status status = kind->expire(app->db, app->catalog, before, BATCH,
-                                          &deleted, diag);
 
+        status = kind->expire(app->db, app->catalog, before, BATCH, &deleted,
+                              diag);
         if (status != STATUS_OK)
             return status;
         more |= deleted >= BATCH;

@@ -53,7 +53,7 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
     }
     if (first == NULL)
         return STATUS_OK;
-    wait = first->retries.next_at - clock_now(&host->app->clock);
+    wait = first->retries.next_at - consumer_clock(first->env);
     return diag_set(
         diag, STATUS_BUSY,
         "messages of %s '%s'%s wait for another attempt, the next one in "

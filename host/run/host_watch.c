@@ -8,9 +8,9 @@
 #define REFRESH_US (CLOCK_SECOND / 2)
 
 /* A retry that is due but was not made waits for something else. */
-static int64_t retry_due(const struct host *host, const struct consumer *c)
+static int64_t retry_due(const struct consumer *c)
 {
-    int64_t left = c->retries.next_at - clock_now(&host->app->clock);
+    int64_t left = c->retries.next_at - consumer_clock(c->env);
 
     return left > 0 ? left : REFRESH_US;
 }
@@ -33,8 +33,8 @@ int64_t host_next_due(struct host *host, int64_t us)
         const struct worker *worker = &host->workers[i];
         const struct consumer *c = &worker->declared.consumer;
 
-        if (consumer_awaits_retry(c) && retry_due(host, c) < us)
-            us = retry_due(host, c);
+        if (consumer_awaits_retry(c) && retry_due(c) < us)
+            us = retry_due(c);
         if (fire_left(c) < us)
             us = fire_left(c) > 0 ? fire_left(c) : 0;
     }
@@ -90,8 +90,7 @@ static void first_seen(void *arg, size_t type, int64_t due_at)
               due_at);
 }
 
-/* What this host has set it knows; operators fire and retry, too. With this the
- * database's clock stays known. */
+/* What this host has set it knows; operators fire and retry, too. */
 static enum status see_deadlines(struct host *host, struct arena *arena,
                                  struct diag *diag)
 {
@@ -102,8 +101,6 @@ static enum status see_deadlines(struct host *host, struct arena *arena,
         .workers = arena_alloc(arena,
                                host->nworkers * sizeof(*seen.workers) + 1),
     };
-    int64_t now;
-    enum status status;
 
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].declared.consumer;
@@ -115,15 +112,13 @@ static enum status see_deadlines(struct host *host, struct arena *arena,
     }
     if (seen.count == 0)
         return STATUS_OK;
-    status = deadline_clock(app->db, &app->clock, &now, diag);
-    if (status != STATUS_OK)
-        return status;
     return deadline_firsts(app->db, app->catalog, seen.types, seen.count,
                            first_seen, &seen, diag);
 }
 
 /* One statement for all consumers; only those that somebody changed, or that
- * stand still, are read. */
+ * stand still, are read. With this the database's clock stays known, however
+ * it or this machine's steps. */
 enum status host_refresh_states(struct host *host, struct diag *diag)
 {
     struct application *app = host->app;
@@ -133,11 +128,14 @@ enum status host_refresh_states(struct host *host, struct diag *diag)
         .changed = arena_alloc_zero(&arena, host->nworkers + 1),
         .found = arena_alloc_zero(&arena, host->nworkers + 1),
     };
+    int64_t now;
     bool undone;
     enum status status = flight_settle(&host->flight, &undone, diag);
 
     if (status == STATUS_OK)
         status = db_begin(app->db, diag);
+    if (status == STATUS_OK)
+        status = application_clock(app, &now, diag);
     if (status == STATUS_OK) {
         status = registry_states(app->db, app->catalog, state_seen, &seen,
                                  diag);

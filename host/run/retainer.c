@@ -52,11 +52,13 @@ static enum status step_events(struct retainer *retainer,
                                struct diag *diag)
 {
     struct retention_report report;
-    enum status status = retention_step(
-        app->db, app->catalog, &app->settings->retention,
-        clock_now(&app->clock), !retainer->more_events, &retainer->retention,
-        &report, diag);
+    int64_t clock;
+    enum status status = application_clock(app, &clock, diag);
 
+    if (status == STATUS_OK)
+        status = retention_step(
+            app->db, app->catalog, &app->settings->retention, clock,
+            !retainer->more_events, &retainer->retention, &report, diag);
     if (status != STATUS_OK)
         return status;
     retainer->looked = true;

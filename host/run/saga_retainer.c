@@ -14,13 +14,15 @@ bool saga_retainer_is_due(const struct saga_retainer *retainer, int64_t now)
 static enum status delete_batch(struct application *app, size_t *count,
                                 struct diag *diag)
 {
-    int64_t before = clock_now(&app->clock) - app->settings->sagas_keep_us;
+    int64_t clock;
     enum status status = db_begin(app->db, diag);
 
     if (status == STATUS_OK)
-        status = saga_retention_delete(app->db, app->catalog,
-                                       &app->settings->names, before, BATCH,
-                                       count, diag);
+        status = application_clock(app, &clock, diag);
+    if (status == STATUS_OK)
+        status = saga_retention_delete(
+            app->db, app->catalog, &app->settings->names,
+            clock - app->settings->sagas_keep_us, BATCH, count, diag);
     if (status == STATUS_OK)
         status = db_commit(app->db, NULL, diag);
     if (status != STATUS_OK)

@@ -1,6 +1,7 @@
 -- `moontide command`: what it prints and how it ends.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
+local proxy = require "spec.support.proxy"
 
 local ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 
@@ -17,6 +18,52 @@ local HANDLERS = { ["account.lua"] = [[
     },
     apply = { ["account.Deposited"] = function() end },
   }]] }
+
+local WORDS = { "command", "bank.account", "A-1", "deposit", '{"amount":5}', "--id", ID }
+
+dialect.servers(function(database)
+  describe("a command whose connection is cut", function()
+    local app
+
+    before_each(function()
+      app = application.new { database = database, handlers = HANDLERS }
+      app:ok("run", "--until-idle") -- makes the tables
+    end)
+
+    after_each(function() app:close() end)
+
+    for _, cut in ipairs { "before", "after" } do
+      it(cut .. " its COMMIT has one effect when it is given again under its id", function()
+        local proxied = proxy.start(app, { cut = cut })
+        local first = app:moontide("--json", "--database", proxied.url, unpack(WORDS))
+        assert.is_true(proxied:has_cut())
+        local again = app:json(unpack(WORDS))
+        -- whoever got an answer all the same got the one that stands
+        if first.code == 0 then
+          assert.same(application.json.decode(first.out).events, again.events)
+        else
+          assert.equal(69, first.code, first.err)
+          assert.matches("doing it again is safe", first.err, 1, true)
+          assert.equal(cut == "after", again.repeated)
+        end
+        assert.equal(1, app:count())
+        assert.equal("1", tostring(app.db:value "SELECT count(*) FROM COMMAND_RESULTS"))
+        assert.same(again.events, app:json(unpack(WORDS)).events)
+      end)
+
+      it(cut .. " its COMMIT gives a rejection again, too", function()
+        local words = { "command", "bank.account", "A-1", "withdraw", "--id", ID }
+        local proxied = proxy.start(app, { cut = cut })
+        app:moontide("--database", proxied.url, unpack(words))
+        assert.is_true(proxied:has_cut())
+        local again = application.json.decode(app:expect(3, "--json", unpack(words)).out)
+        assert.same({ "rejected", "insufficient funds", 5 }, { again.outcome, again.reason, again.details.missing })
+        assert.equal(0, app:count())
+        assert.equal("1", tostring(app.db:value "SELECT count(*) FROM COMMAND_RESULTS"))
+      end)
+    end
+  end)
+end)
 
 dialect.each(function(database)
   describe("command", function()

@@ -134,24 +134,44 @@ dialect.each(function(database)
       assert.equal(0, number [[SELECT count(*) FROM SAGA_INSTANCES WHERE state_json LIKE '%"fired":2%']])
     end)
 
-    it("fire once when their holder sleeps past its lease with them in hand", function()
-      start { lease = "1s", handler = [[
-        if deadline.payload == 1 and os.getenv "SPEC_SLEEPS" then
-          local file = io.open(os.getenv "SPEC_SLEEPS", "w")
+    it("fire once when their holder sleeps past its lease with them in hand, and another dies of them", function()
+      local DUE, HALF = 500, 250
+      -- each host marks that it has the first one and one in the middle in hand
+      start { lease = "1s", handler = ([[
+        if deadline.payload == 1 or deadline.payload == %d then
+          local file = io.open(os.getenv "SPEC_MARK" .. deadline.payload, "w")
           file:close()
           local till = os.time() + 2
           while os.time() < till do end
-        end]], more = ', limits = { time = "60s" }' }
-      place(20, "0")
-      local mark = app.root .. "/sleeps"
-      local first = app:start("run", { env = { SPEC_SLEEPS = mark } })
-      process.wait_until(function() return process.read_file(mark) end, 30, function() return first:err() end)
-      first:signal "STOP"
-      local second = app:start "run"
+        end]]):format(HALF), more = ', limits = { time = "60s" }' }
+      place(DUE, '"5s"')
+      app:ok("run", "--until-idle", { env = { SPEC_MARK = app.root .. "/idle-" } })
+      local hosts = {}
+      local function mark(i) return ("%s/host-%d-"):format(app.root, i) end
+      local function begin(i) hosts[i] = app:start("run", { env = { SPEC_MARK = mark(i) } }) end
+      local function evidence()
+        local logs = {}
+        for i, host in ipairs(hosts) do logs[i] = host:err() end
+        return table.concat(logs)
+      end
+      begin(1)
+      process.wait_until(function() return process.read_file(mark(1) .. 1) end, 30, evidence)
+      hosts[1]:signal "STOP"
+      begin(2)
+      begin(3)
       -- as long as the session of the first holds its locks nobody can fire
-      process.pause(1200)
-      first:signal "CONT"
-      fired(20, function() return first:err() .. second:err() end)
+      process.pause(2000)
+      hosts[1]:signal "CONT"
+      local who
+      process.wait_until(function()
+        for i in ipairs(hosts) do
+          if process.read_file(mark(i) .. HALF) then who = i end
+        end
+        return who
+      end, 60, evidence)
+      hosts[who]:signal "KILL"
+      fired(DUE, evidence)
+      assert.equal(DUE, number [[SELECT count(*) FROM SAGA_INSTANCES WHERE state_json LIKE '%"fired":1%']])
     end)
 
     describe("that end their host", function()
