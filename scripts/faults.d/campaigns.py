@@ -39,9 +39,10 @@ class Progress(typing.NamedTuple):
 class Host:
     """The program with one application folder and one database."""
 
-    def __init__(self, program, folder, database, url=None):
+    def __init__(self, program, folder, database, url=None, environment=None):
         self.program, self.folder, self.database = program, folder, database
         self.url = url or database.url
+        self.environment = environment
 
     def command(self, verb, *words):
         return [str(self.program), verb, "--quiet", "--config",
@@ -51,7 +52,7 @@ class Host:
     def start(self, verb, *words):
         with open(self.folder / f"{verb}.log", "ab") as log:
             process = subprocess.Popen(self.command(verb, *words), stdout=log,
-                                       stderr=log)
+                                       stderr=log, env=self.environment)
         atexit.register(kill, process) # when a campaign is given up
         return process
 

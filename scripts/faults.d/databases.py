@@ -1,6 +1,7 @@
 """The databases of the fault campaign, looked into from outside of the host:
 SQLite's file with Python's own module, servers with their clients."""
 
+import copy
 import os
 import pathlib
 import shlex
@@ -52,6 +53,9 @@ class Sqlite:
             return connection.execute(sql).fetchall()
         finally:
             connection.close()
+
+    def again(self):
+        return self
 
     def is_quiet(self):
         """No process holds a lock on the file."""
@@ -159,6 +163,12 @@ class Server:
         if session.rows(sql) is None:
             fail(f"{sql}: {session.why()}")
         session.close()
+
+    def again(self):
+        """The same with a session of its own, for another thread."""
+        other = copy.copy(self)
+        other.session = None
+        return other
 
     def open(self):
         return Session(self.client(self.url))

@@ -7,7 +7,6 @@ message was applied once and in the order of its key, and under no lease that
 had been lost."""
 
 import collections
-import copy
 import json
 import os
 import pathlib
@@ -19,6 +18,7 @@ import threading
 import time
 import uuid
 
+import clocks
 import proxy as proxies
 from campaigns import BUSY, UNAVAILABLE, Host, end_well, kill
 from databases import DEADLINE, ROOT, comes_true, fail
@@ -31,6 +31,7 @@ BACKLOG = 1500   # events that the hosts may be behind
 PATIENCE = 60    # seconds in which something must be applied
 TRIES = 20       # of a fault that needs the right moment
 PAUSES = (0.05, 0.4)  # seconds between faults
+FAR = 3600  # seconds of a big step of a clock
 
 SERIAL = {"sqlite": "INTEGER", "postgres": "BIGSERIAL",
           "mysql": "BIGINT NOT NULL AUTO_INCREMENT"}
@@ -38,7 +39,8 @@ SERIAL = {"sqlite": "INTEGER", "postgres": "BIGSERIAL",
 # What happens, and how often compared with the others. The ones of SQLite need
 # no server.
 EVERYWHERE = {"kill a worker": 8, "kill a host": 4, "stop a worker": 3,
-              "stop a host": 2, "hold a lock": 2, "reload": 4, "leave": 2, "join": 2}
+              "stop a host": 2, "hold a lock": 2, "reload": 4, "leave": 2, "join": 2,
+              "step a clock forward": 2, "step a clock back": 2}
 SERVERS = {"end a session": 4, "cut before COMMIT": 4, "cut after COMMIT": 4,
            "leave prepared": 2, "crash the server": 1}
 
@@ -54,8 +56,7 @@ class Writer(threading.Thread):
     def __init__(self, host, chance):
         super().__init__(daemon=True)
         self.host, self.chance = host, chance
-        self.database = copy.copy(host.database)  # a session of its own
-        self.database.session = None
+        self.database = host.database.again()
         self.last = collections.Counter()
         self.count = 0
         self.end = threading.Event()
@@ -88,16 +89,19 @@ class Writer(threading.Thread):
 class Member:
     """One host of the cluster, its folder, and its process while it runs."""
 
-    def __init__(self, name, program, application, folder, database, url, workers):
+    def __init__(self, name, program, applications, folder, database, url, workers,
+                 clock):
         self.name = name
-        shutil.copytree(application, folder)
+        self.clock = clock
+        for application in applications:
+            shutil.copytree(application, folder, dirs_exist_ok=True)
         for file, old, new in (
                 ("moontide.conf.lua", "workers = 2", f"workers = {workers}"),
                 ("ledger.sql", "${serial}", SERIAL[database.name])):
             path = folder / file
             path.write_text(path.read_text(encoding="utf-8").replace(old, new),
                             encoding="utf-8")
-        self.host = Host(program, folder, database, url)
+        self.host = Host(program, folder, database, url, clock.environment)
         self.version = 0
         self.process = None
 
@@ -129,6 +133,7 @@ class Campaign:
     """On one database."""
 
     application = ROOT / "scripts/faults.d/hosts"
+    overlay = None # an application whose files come beside those
 
     def __init__(self, program, folder, database, chance):
         self.program, self.folder, self.database = program, folder, database
@@ -140,6 +145,7 @@ class Campaign:
         self.codes = collections.Counter()
         self.proxy = None
         self.stuck = None
+        self.latest = 0  # of all shifts of clocks
         url = None
         self.on_file = database.name == "sqlite"
         if not self.on_file:
@@ -150,11 +156,20 @@ class Campaign:
                 netloc=f"{database.at.username}@127.0.0.1:{self.proxy.port}",
                 path="/" + database.name_there).geturl()
         workers = 1 if self.on_file else 2
+        names = ("first", "second", "third")
+        folder.mkdir(parents=True)
+        library = clocks.build(folder)
+        # who shares a file shares a machine and its clock
+        self.clocks = [clocks.Clock(library, folder / f"{name}.clock")
+                       for name in (names[:1] if self.on_file else names)]
         # the first reaches its server through the proxy, the others do not
-        self.members = [Member(name, program, self.application, folder / name, database,
-                               mine, workers)
-                        for name, mine in (("first", url), ("second", None),
-                                           ("third", None))]
+        applications = [path for path in (self.application, self.overlay) if path]
+        self.members = [Member(name, program, applications, folder / name, database,
+                               url if name == "first" else None, workers,
+                               self.clocks[at % len(self.clocks)])
+                        for at, name in enumerate(names)]
+        for clock in self.clocks[1:]:
+            clock.step(int(chance.uniform(-9, 9) * 1e6))
         self.faults = dict(EVERYWHERE)
         if not self.on_file:
             self.faults.update(SERVERS)
@@ -300,6 +315,24 @@ class Campaign:
         session.close()
         return rows is not None
 
+    def step_a_clock(self, way):
+        """By little or by much, not in the midst of what was begun by the old
+        one where that is the database's."""
+        clock = self.chance.choice(self.clocks)
+        seconds = self.chance.choice([self.chance.uniform(0.1, 3), FAR])
+        session = self.database.hold_writers("entries") if self.on_file else None
+        clock.step(int(way * seconds * 1e6))
+        self.latest = max(self.latest, clock.shift)
+        if session is not None:
+            session.close()
+        return True
+
+    def step_a_clock_forward(self):
+        return self.step_a_clock(1)
+
+    def step_a_clock_back(self):
+        return self.step_a_clock(-1)
+
     def crash_the_server(self):
         self.database.crash()
         return True
@@ -321,8 +354,12 @@ class Campaign:
     def most_attempts(self):
         return self.database.query("SELECT coalesce(max(attempt), 0) FROM entries")[0][0]
 
+    def start(self):
+        """What else begins with it."""
+
     def run(self, count):
         self.members[0].host.run("run", "--until-idle")  # makes the tables
+        self.start()
         for member in self.members[:2]:
             member.start()
         self.writer = Writer(self.members[1].host,
@@ -366,6 +403,8 @@ class Campaign:
             self.proxy.cut = None
         self.writer.end.set()
         self.writer.join(DEADLINE)
+        for clock in self.clocks[:1] if self.on_file else []:
+            clock.step(max(0, self.latest - clock.shift)) # all that was to come is due
         self.start_again()
         self.drained = self.is_drained()
         self.last_codes = [end_well(member.process) for member in self.members[:2]]

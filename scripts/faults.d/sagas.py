@@ -1,22 +1,36 @@
 """The campaign of hosts.py with sagas in the place of projections: each key is a
-saga, and what it has caused is judged, too."""
+saga, and what it has caused is judged, too. Beside them run the sagas of
+races.py."""
 
 import collections
 import json
 import pathlib
 
 import hosts
+import races
 from databases import DEADLINE, ROOT, comes_true
 
 
 class Campaign(hosts.Campaign):
     application = ROOT / "scripts/faults.d/sagas"
 
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.faults["race answers"] = 6
+        self.races = races.Races(self)
+
+    def race_answers(self):
+        return self.races.once()
+
+    def missing(self):
+        kinds = super().missing()
+        return kinds or ([] if self.races.is_met() else ["race answers"])
+
     def is_drained(self):
         """Applied, and no deadline waits: each is due at once."""
         return super().is_drained() and comes_true(
             lambda: self.database.query("SELECT count(*) FROM SAGA_DEADLINES")[0][0] == 0,
-            DEADLINE)
+            DEADLINE) and self.races.is_over()
 
     def captured(self, event_type):
         rows = self.database.query(
@@ -28,7 +42,7 @@ class Campaign(hosts.Campaign):
     def judge_models(self, rule):
         last = self.writer.last
         rows = self.database.query("SELECT saga_id, state_json, completed_at"
-                                   " FROM SAGA_INSTANCES")
+                                   " FROM SAGA_INSTANCES WHERE saga_type = 'ledger'")
         states = {key: json.loads(state) for key, state, _ in rows}
         rule("each id has one saga", len(rows) == len(states) and set(states) == set(last),
              f"{len(rows)} rows of {len(last)} ids")
@@ -49,6 +63,7 @@ class Campaign(hosts.Campaign):
         wrong = [key for key in states if states[key]["ticks"] != fired[key]]
         rule("what deadlines did to sagas and what they caused agree", not wrong,
              str(wrong[:3]))
+        self.races.judge(rule)
 
 
 def run(rule, program, folder, database, chance, count):
