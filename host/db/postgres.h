@@ -204,12 +204,24 @@ enum status postgres_connect_check(const char *url,
 /** Begins a connection of its own, see PQconnectStart; with the settings of
  * the client library that the others have. */
 PGconn *postgres_connect_start(const char *url);
+/** The same, and waits for it; it may be a bad one. PQfinish is owed. */
+PGconn *postgres_connect_dial(const char *url);
 enum status postgres_connect_open(struct db_session *session,
                                   struct diag *diag) MUST_CHECK;
 void postgres_connect_close(struct db_session *session);
 /** The settings a transaction needs when the session cannot keep them; NULL
  * when it can. */
 const char *postgres_connect_settings(struct db_session *session);
+
+/* --- postgres_wait.c ----------------------------------------------------- */
+
+/**
+ * Waits until the socket can be read, or written when `write`. LOST when the
+ * server neither answers nor is at work. What runs past the deadline is
+ * cancelled.
+ */
+enum status postgres_wait(struct db_session *session, bool write,
+                          struct diag *diag) MUST_CHECK;
 
 /* --- postgres_error.c ---------------------------------------------------- */
 

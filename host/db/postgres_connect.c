@@ -81,7 +81,7 @@ static void choose_words(const char *url, struct words *words)
     add(words, NULL, NULL);
 }
 
-static PGconn *dial(const char *url)
+PGconn *postgres_connect_dial(const char *url)
 {
     struct words words;
 
@@ -211,7 +211,7 @@ enum status postgres_connect_open(struct db_session *session, struct diag *diag)
 
     if (status != STATUS_OK)
         return status;
-    session->conn = dial(session->url);
+    session->conn = postgres_connect_dial(session->url);
     if (PQstatus(session->conn) != CONNECTION_OK) {
         status = postgres_error_connect(session, diag);
         postgres_connect_close(session);

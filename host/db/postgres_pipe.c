@@ -3,71 +3,13 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 
-/* How long an interrupted server may take to say so. */
-#define CANCEL_GRACE (10 * CLOCK_SECOND)
-
-/* --- waiting ------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------- */
 
 static enum status lost(struct db_session *session, struct diag *diag)
 {
     return postgres_error_lost(session, diag);
-}
-
-/* Asks the server to stop what it does; the answer comes as an error. */
-static void cancel(struct db_session *session)
-{
-    PGcancel *request = PQgetCancel(session->conn);
-    char error[256];
-
-    session->cancelled = true;
-    if (request == NULL)
-        return;
-    (void)PQcancel(request, error, sizeof(error));
-    PQfreeCancel(request);
-}
-
-/* Milliseconds until something must be done; -1: never. */
-static int patience(struct db_session *session)
-{
-    int64_t left;
-
-    if (session->deadline == 0)
-        return -1;
-    left = session->deadline - clock_monotonic();
-    if (session->cancelled)
-        left += CANCEL_GRACE;
-    if (left <= 0)
-        return 0;
-    return left / 1000 >= INT32_MAX ? INT32_MAX : (int)(left / 1000) + 1;
-}
-
-/* Waits until the socket can be read, or written when `write`. */
-static enum status wait_for(struct db_session *session, bool write,
-                            struct diag *diag)
-{
-    struct pollfd fd = {.fd = PQsocket(session->conn),
-                        .events = (short)(POLLIN | (write ? POLLOUT : 0))};
-    int ready;
-
-    do {
-        int ms = patience(session);
-
-        if (ms == 0 && session->cancelled)
-            return diag_set(diag, STATUS_LOST,
-                            "the database does not answer, not even to an "
-                            "interruption");
-        if (ms == 0) {
-            cancel(session);
-            ms = patience(session);
-        }
-        ready = poll(&fd, 1, ms);
-    } while (ready == 0 || (ready < 0 && errno == EINTR));
-    return ready < 0 ? diag_set(diag, STATUS_LOST, "poll: %s", strerror(errno))
-                     : STATUS_OK;
 }
 
 /* Sends what libpq holds; reads meanwhile, so that two full buffers never
@@ -77,7 +19,7 @@ static enum status flush(struct db_session *session, struct diag *diag)
     int left;
 
     while ((left = PQflush(session->conn)) == 1) {
-        enum status status = wait_for(session, true, diag);
+        enum status status = postgres_wait(session, true, diag);
 
         if (status != STATUS_OK)
             return status;
@@ -92,7 +34,7 @@ enum status postgres_pipe_result(struct db_session *session, PGresult **result,
                                  struct diag *diag)
 {
     while (PQisBusy(session->conn)) {
-        enum status status = wait_for(session, false, diag);
+        enum status status = postgres_wait(session, false, diag);
 
         if (status != STATUS_OK)
             return status;
