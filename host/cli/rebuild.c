@@ -20,7 +20,7 @@ static void print_sentence(struct buffer *out,
     buffer_printf(out, "projection '%s' ", order->consumer);
     if (order->key != NULL && report->applied == 0)
         buffer_printf(out,
-                      "has no message of the key '%s', and so no read model\n",
+                      "has no message of the key '%s', and so no read model",
                       order->key);
     else if (order->key != NULL)
         buffer_printf(out, "has made '%s' anew from %" PRId64 " %s", order->key,
@@ -29,7 +29,10 @@ static void print_sentence(struct buffer *out,
     else if (order->cancel && report->asked.changed)
         buffer_append_string(out, "is not rebuilt; it runs on as it was");
     else if (order->cancel || !report->reset.changed)
-        buffer_printf(out, "%s: nothing changed", report->asked.unchanged);
+        buffer_printf(out, "%s: nothing changed",
+                      report->asked.unchanged != NULL
+                          ? report->asked.unchanged
+                          : "was reset by somebody else at this moment");
     else if (report->reset.replay_through == CHECKPOINT_NONE)
         buffer_printf(out,
                       "had read nothing: there is nothing to replay (epoch "
