@@ -427,12 +427,12 @@ bool careful_is_of_row(const struct consumer *c,
     return c->careful_retries > 0 || failure_is_crash(row->reason);
 }
 
-bool careful_row_is_counted(const struct consumer *c,
-                            struct undelivered_row *row)
+void careful_mark_counted(const struct consumer *c, struct undelivered_row *row)
 {
-    row->counted = is_own(c, row->message.position, row->partition, row->key,
+    /* a row that says what failed is past the attempt that was counted */
+    row->counted = failure_is_crash(row->reason) &&
+                   is_own(c, row->message.position, row->partition, row->key,
                           row->unresolved, row->failure_count);
-    return row->counted;
 }
 
 /* All rows of a message without keys count together, as they are one message.

@@ -80,10 +80,9 @@ void careful_saw_due(struct consumer *consumer, size_t count);
 bool careful_is_of_row(const struct consumer *consumer,
                        const struct undelivered_row *row);
 
-/** Says in row->counted whether its attempt is counted; false when it is to be
- * counted first. */
-bool careful_row_is_counted(const struct consumer *consumer,
-                            struct undelivered_row *row);
+/** Says in row->counted whether its attempt is counted already. */
+void careful_mark_counted(const struct consumer *consumer,
+                          struct undelivered_row *row);
 
 /** After the commit of what was due: nothing is counted before it is made any
  * more. */

@@ -255,27 +255,52 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
     return status;
 }
 
-/* Leaves a batch that needs no care, or the one row that does. True when the
- * attempt that is about to be made of that must be counted before: it is really
- * made, and is not counted yet. */
+static bool is_same_message(const struct undelivered_row *a,
+                            const struct undelivered_row *b)
+{
+    return a->unresolved && b->unresolved &&
+           a->message.position == b->message.position &&
+           a->failure_count == b->failure_count;
+}
+
+/* Brings the rows of the first one's message together: without keys it has one
+ * in each partition, and they are tried as the one message that they are. */
+static size_t gather_message(struct batch *batch)
+{
+    size_t count = 1;
+
+    for (size_t i = 1; i < batch->count; i++) {
+        struct undelivered_row row = batch->rows[i];
+
+        if (!is_same_message(&batch->rows[0], &row))
+            continue;
+        batch->rows[i] = batch->rows[count];
+        batch->rows[count++] = row;
+    }
+    return count;
+}
+
+/* Leaves a batch that needs no care, or the one message that does. True when
+ * the attempt that is about to be made of that must be counted before: it is
+ * really made, and is not counted yet. */
 static bool counts_first(const struct consumer *c, struct batch *batch)
 {
-    struct undelivered_row *row = &batch->rows[0];
+    const struct undelivered_row *row = &batch->rows[0];
     size_t count = 0;
+    bool first = false;
 
     while (count < batch->count && !careful_is_of_row(c, &batch->rows[count]))
         count++;
-    if (count > 0) {
-        batch->whole = batch->whole && count == batch->count;
-        batch->count = count;
-        return false;
+    if (count == 0 && batch->count > 0) {
+        count = gather_message(batch);
+        for (size_t i = 0; i < count; i++)
+            careful_mark_counted(c, &batch->rows[i]);
+        first = !row->counted && row->has_copy && row->damage == NULL &&
+                !is_spent(c, row);
     }
-    if (batch->count == 0)
-        return false;
-    batch->whole = batch->whole && batch->count == 1;
-    batch->count = 1;
-    return !careful_row_is_counted(c, row) && row->has_copy &&
-           row->damage == NULL && !is_spent(c, row);
+    batch->whole = batch->whole && count == batch->count;
+    batch->count = count;
+    return first;
 }
 
 static enum status batch_run(struct consumer *c, struct batch *batch,

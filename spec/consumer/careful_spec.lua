@@ -102,6 +102,36 @@ dialect.each(function(database)
       applied_all_but(1)
     end)
 
+    it("is one message in all partitions when its key is not known, and none of them counts for itself", function()
+      start(6, "", [[key = function(event)
+        if event.payload.i == 7 then error "nobody knows" end
+        return event.key
+      end,]])
+      local function seen()
+        return app.db:value [[SELECT count(DISTINCT failure_count) AS counts, count(DISTINCT status) AS words,
+          count(DISTINCT failure_reason) AS reasons, max(failure_count) AS most, max(status) AS word, count(*) AS number
+          FROM CONSUMER_UNDELIVERED_MESSAGES WHERE message_position = 7]]
+      end
+      local first = app:start("run", { env = { MOONTIDE_RETRY_DELAY = "2s" } })
+      process.wait_until(function() return seen():find "|1|FAILED|12$" end, 30, function() return first:err() end)
+      first:signal "KILL"
+      first:wait(30)
+      local second = app:start("run", { env = { MOONTIDE_RETRY_DELAY = "100ms" } })
+      local other
+      process.wait_until(function()
+        local now = seen()
+        if not now:find "^1|1|1|" then other = now end
+        return other or now:find "|6|DEAD_LETTER|12$"
+      end, 30, function() return seen() .. second:err() end)
+      assert.is_nil(other)
+      process.wait_until(function()
+        return app.db:value "SELECT count(*) FROM ledger" == "19"
+      end, 30, function() return second:err() end)
+      second:signal "TERM"
+      assert.equal(0, second:wait(30).code, second:err())
+      applied_all_but(1)
+    end)
+
     it("stays undelivered when its retry fails and the host is stopped then", function()
       start(5, [[if event.payload.i == 7 then
         if ctx.attempt == 2 and os.getenv "SPEC_DIES" then os.exit(9) end
