@@ -4,6 +4,7 @@
 #include "consumer/careful.h"
 #include "consumer/flight.h"
 #include "consumer/outcome.h"
+#include "consumer/recorded.h"
 
 /* Units that a page may have for each of its messages, on average, before it
  * is cut short. */
@@ -73,13 +74,6 @@ void apply_committed(struct consumer *c)
 /* --- a page ----------------------------------------------------------------
  */
 
-/* What is recorded of the messages of a page: an attempt that somebody else
- * has counted, before the page came so far. */
-struct recorded {
-    struct undelivered_recorded *rows;
-    size_t count;
-};
-
 struct key_sink {
     struct consumer *consumer;
     const struct message *message;
@@ -88,54 +82,13 @@ struct key_sink {
     const struct recorded *recorded;
 };
 
-static bool polled(const struct poll *poll, int partition)
-{
-    for (size_t i = 0; i < poll->npartitions; i++)
-        if (poll->partitions[i] == partition)
-            return true;
-    return false;
-}
-
-/* The row of a message for a key, NULL: there is none. */
-static const struct undelivered_recorded *
-row_of(const struct recorded *recorded, const struct message *message,
-       struct text key, int partition)
-{
-    struct text asked = key.data != NULL ? key : TEXT_LITERAL("");
-
-    for (size_t i = 0; i < recorded->count; i++) {
-        const struct undelivered_recorded *row = &recorded->rows[i];
-
-        if (row->position == message->position && row->partition == partition &&
-            !row->unresolved && text_equal(row->key, asked))
-            return row;
-    }
-    return NULL;
-}
-
-/* The row of a message without keys, in any of the polled partitions; what has
- * ended a process is not asked again for another partition either. */
-static const struct undelivered_recorded *
-unresolved_row_of(const struct recorded *recorded,
-                  const struct message *message, const struct poll *poll)
-{
-    for (size_t i = 0; i < recorded->count; i++) {
-        const struct undelivered_recorded *row = &recorded->rows[i];
-
-        if (row->position == message->position && row->unresolved &&
-            (polled(poll, row->partition) || failure_is_crash(row->reason)))
-            return row;
-    }
-    return NULL;
-}
-
 static void take_key(void *arg, struct text key)
 {
     const struct key_sink *sink = arg;
     struct consumer *c = sink->consumer;
     int partition = hash_partition(key, c->env->partitions);
 
-    if (!polled(sink->poll, partition))
+    if (!poll_has(sink->poll, partition))
         return;
     if (sink->lock->skipped &&
         skips_hold(&c->skips, sink->message->position, key))
@@ -145,8 +98,8 @@ static void take_key(void *arg, struct text key)
                           .key = arena_copy(&c->arena, key),
                           .partition = partition,
                           .attempt = 1,
-                          .recorded = row_of(sink->recorded, sink->message, key,
-                                             partition),
+                          .recorded = recorded_of(sink->recorded, sink->message,
+                                                  key, partition),
                       });
 }
 
@@ -196,17 +149,6 @@ static void page_unresolved(struct consumer *c, const struct message *message,
     }
 }
 
-static bool is_recorded_in(const struct recorded *recorded,
-                           const struct message *message, int partition)
-{
-    for (size_t i = 0; i < recorded->count; i++)
-        if (recorded->rows[i].position == message->position &&
-            recorded->rows[i].unresolved &&
-            recorded->rows[i].partition == partition)
-            return true;
-    return false;
-}
-
 /* A message that is recorded for want of keys: it ends the page, and the
  * partitions that were not told of it are told. */
 static void page_recorded(struct consumer *c, const struct message *message,
@@ -227,7 +169,7 @@ static void page_recorded(struct consumer *c, const struct message *message,
             .unresolved = true,
         };
 
-        if (is_recorded_in(recorded, message, entry.partition))
+        if (recorded_in(recorded, message, entry.partition))
             continue;
         entry.failure = apply_keep_failure(c, &failure);
         apply_entry_add(c, &entry);
@@ -268,7 +210,7 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
 
         if (lock->skipped && skips_hold(&c->skips, m->position, TEXT_NONE))
             continue;
-        row = unresolved_row_of(recorded, m, poll);
+        row = recorded_without_key(recorded, m, poll);
         if (row != NULL) {
             page_recorded(c, m, poll, recorded, row);
             c->met_recorded = true;
@@ -280,14 +222,14 @@ static enum status page_units(struct consumer *c, const struct poll *poll,
 
             if (key.data != NULL &&
                 (!lock->skipped || !skips_hold(&c->skips, m->position, key)))
-                apply_unit_add(
-                    c, &(struct unit){
-                           .message = m,
-                           .key = key,
-                           .partition = m->partition,
-                           .attempt = 1,
-                           .recorded = row_of(recorded, m, key, m->partition),
-                       });
+                apply_unit_add(c, &(struct unit){
+                                      .message = m,
+                                      .key = key,
+                                      .partition = m->partition,
+                                      .attempt = 1,
+                                      .recorded = recorded_of(recorded, m, key,
+                                                              m->partition),
+                                  });
             continue;
         }
         sink.message = m;
@@ -327,7 +269,7 @@ static enum status forget_skips(struct consumer *c, const struct poll *poll,
         status = checkpoint_read(c->env->db, c->env->catalog, c->row.id,
                                  c->source, &now, &lock, diag);
     for (int p = 0; p < now.partitions; p++)
-        if (!polled(poll, p) && now.position[p] < lowest)
+        if (!poll_has(poll, p) && now.position[p] < lowest)
             lowest = now.position[p];
     checkpoints_free(&now);
     if (status != STATUS_OK)
@@ -393,12 +335,11 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
         status = skips_read(env->db, env->catalog, c->row.id, c->source,
                             poll->after, c->page.through, &c->skips, diag);
     if (status == STATUS_OK && looked != NULL && lock->undelivered)
-        status = undelivered_recorded(env->db, env->catalog, c->row.id,
-                                      c->source, poll->after,
-                                      careful_looks_to(c), &c->arena,
-                                      &recorded.rows, &recorded.count, diag);
+        status = recorded_read(c, poll, careful_looks_to(c), &recorded, diag);
     if (status == STATUS_OK && careful_is_of(c, poll))
         status = careful_take_back(c, recorded.rows, &recorded.count, diag);
+    if (status == STATUS_OK)
+        c->met_recorded = recorded_end_page(c, poll, &recorded);
     if (status == STATUS_OK)
         status = page_units(c, poll, lock, &recorded, through, diag);
     if (status == STATUS_OK && looked == NULL)

@@ -86,6 +86,14 @@ void poll_fetch(struct consumer *consumer, const struct poll *poll)
                          &consumer->page);
 }
 
+bool poll_has(const struct poll *poll, int partition)
+{
+    for (size_t i = 0; i < poll->npartitions; i++)
+        if (poll->partitions[i] == partition)
+            return true;
+    return false;
+}
+
 enum status poll_page(struct consumer *consumer, int64_t mark,
                       struct poll *poll, bool *found, struct diag *diag)
 {

@@ -17,6 +17,8 @@ struct poll {
     int64_t mark; /* as far as reading was allowed */
 };
 
+bool poll_has(const struct poll *poll, int partition);
+
 /**
  * Reads the next page into consumer->page and says for which partitions.
  * *found is false when all partitions have reached `mark`; a page may be empty

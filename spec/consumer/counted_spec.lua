@@ -73,6 +73,33 @@ dialect.each(function(database)
       assert.equal("B:7", rig:ledger()[7])
     end)
 
+    -- As compaction deletes what a later message of the key supersedes.
+    it("holds its key as well when its topic has it no more, lest it be applied after what is newer", function()
+      counted()
+      rig:query "DELETE FROM EVENT_STORE WHERE global_position = 4"
+      mend()
+      rig:run()
+      assert.same({ "A:1", "B:2", "C:3", "A:5" }, rig:ledger())
+      assert.same({ "4 B FAILED", "6 B WAITING" }, rig:waiting())
+      rig.host:advance "11s"
+      rig:run()
+      assert.same({ "A:1", "B:2", "C:3", "A:5", "B:4", "B:6" }, rig:ledger())
+      assert.same({}, rig:waiting())
+    end)
+
+    it("holds it also when its topic has nothing behind it yet", function()
+      counted()
+      rig:query "DELETE FROM EVENT_STORE WHERE global_position > 3"
+      mend()
+      rig:run()
+      rig:append("B", "spec.Put", {})
+      rig:run()
+      assert.same({ "A:1", "B:2", "C:3" }, rig:ledger())
+      rig.host:advance "11s"
+      rig:run()
+      assert.same({ "A:1", "B:2", "C:3", "B:4", "B:7" }, rig:ledger())
+    end)
+
     it("is not tried before the earlier messages of its key, although it is due", function()
       for _, batch in ipairs { 1, 2, 100 } do
         counted(nil, { batch = batch })
