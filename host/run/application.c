@@ -5,6 +5,7 @@
 #include "run/declared_table.h"
 #include "run/needed_rights.h"
 #include "schema/schema.h"
+#include "schema/statistics.h"
 
 #include "base/log_limit.h"
 #include "base/memory.h"
@@ -215,7 +216,10 @@ enum status application_tables(struct application *app,
             return diag_wrap(diag, "%s:%d", declaration->file,
                              declaration->line);
     }
-    return needed_rights_read_models(app, script, diag);
+    status = needed_rights_read_models(app, script, diag);
+    if (status == STATUS_OK && former == NULL)
+        status = statistics_refresh(app->db, &app->settings->names, diag);
+    return status;
 }
 
 /* A folder of a program that only writes needs none. */
