@@ -7,7 +7,7 @@ SELECT CASE WHEN c.relkind = 'S' AND want.verb <> 'SELECT' THEN 'USAGE' ELSE wan
   FROM ROWS FROM (json_to_recordset(?1::json) AS (name text, verb text))
        WITH ORDINALITY AS want (name, verb, place)
   JOIN pg_catalog.pg_class AS c
-    ON c.relname = lower(want.name)
+    ON c.relname IN (want.name, lower(want.name))
    AND c.relnamespace = current_schema()::regnamespace
  WHERE NOT CASE
            WHEN c.relkind = 'S' THEN has_sequence_privilege(
