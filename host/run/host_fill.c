@@ -9,34 +9,39 @@
 
 /* What is left of a topic that was switched off goes before it is on again. */
 static enum status empty_left(struct application *app, const char *projection,
-                              struct diag *diag)
+                              bool *emptied, struct diag *diag)
 {
     int64_t deleted;
     bool left = true;
     enum status status = STATUS_OK;
 
-    while (status == STATUS_OK && left)
+    *emptied = false;
+    while (status == STATUS_OK && left) {
         status = read_model_off_empty(app->db, app->catalog, projection,
                                       &deleted, &left, diag);
+        *emptied |= left;
+    }
     return status;
 }
 
-/* In turns with whoever else switches it. */
+/* In turns with whoever else switches it. Only what was deleted is worth more
+ * time: who holds a lock may hold it for ever. */
 static enum status switch_until(struct application *app, const char *projection,
                                 bool *switched, struct diag *diag)
 {
     int64_t end = clock_monotonic() + SWITCH_FOR_US;
-    enum status status, emptied;
+    bool emptied;
+    enum status status, cleared;
 
     do {
         status = read_model_switch_on(app->db, app->catalog, projection,
                                       clock_now(&app->clock), switched, diag);
         if (status != STATUS_CONFLICT)
             return status;
-        emptied = empty_left(app, projection, diag);
-        if (emptied != STATUS_OK && emptied != STATUS_CONFLICT)
-            return emptied;
-    } while (clock_monotonic() < end || emptied == STATUS_OK);
+        cleared = empty_left(app, projection, &emptied, diag);
+        if (cleared != STATUS_OK && cleared != STATUS_CONFLICT)
+            return cleared;
+    } while (clock_monotonic() < end || emptied);
     return status;
 }
 

@@ -32,6 +32,8 @@ void operate_json_result(struct buffer *out,
     json_member_int64(out, &first, "undelivered_removed", result->undelivered);
     json_member_int64(out, &first, "skips", result->skipped);
     json_member_int64(out, &first, "checkpoints_removed", result->checkpoints);
+    if (result->unread != NULL)
+        json_member_string(out, &first, "unread_topic", result->unread);
     if (result->declaration_accepted)
         json_member_bool(out, &first, "declaration_accepted", true);
     if (result->incomplete_through > 0)

@@ -20,6 +20,13 @@ local READER = [[
 
 local BOTH, ALONE = TOTALS:format "" .. READER, TOTALS:format "" .. "return totals"
 
+-- What its batches hold for as long as they run.
+local HELD = {
+  postgres = [[BEGIN; SELECT 1 FROM CONSUMER_CHECKPOINTS AS k JOIN CONSUMERS AS c ON c.id = k.consumer_id
+    WHERE c.consumer_name = 'totals' FOR SHARE OF k;]],
+  mysql = "BEGIN; SELECT 1 FROM CONSUMERS WHERE consumer_name = 'totals' LOCK IN SHARE MODE;",
+}
+
 dialect.each(function(database)
   describe("topics", function()
     local app
@@ -170,5 +177,25 @@ dialect.each(function(database)
       app:write("handlers/spec.lua", ALONE)
       assert.matches("`moontide topics off read-model:totals`", app:ok("unsubscribe", "seen"), 1, true)
     end)
+
+    it("are named by who unsubscribes the last reader, in JSON too", function()
+      start(BOTH)
+      app:write("handlers/spec.lua", ALONE)
+      assert.equal(TOPIC, app:json("unsubscribe", "seen").unread_topic)
+    end)
+
+    if database.name ~= "sqlite" then
+      -- where one writes at a time, nobody could hold more than the file
+      it("that somebody else holds are not waited for without end", function()
+        start(ALONE)
+        app:write("handlers/spec.lua", BOTH)
+        local held = app.db:hold(HELD[database.name])
+        local host = app:start "run"
+        assert.equal(75, host:wait(20).code)
+        held.release()
+        app:ok("run", "--until-idle")
+        assert.equal(TOPIC, app:json("topics")[1].topic)
+      end)
+    end
   end)
 end)
