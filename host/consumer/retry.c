@@ -5,6 +5,7 @@
 #include "consumer/attempt_slot.h"
 #include "consumer/careful.h"
 #include "consumer/deadline.h"
+#include "consumer/keyless.h"
 #include "consumer/outcome.h"
 
 #include <limits.h>
@@ -24,8 +25,8 @@ struct batch {
     struct undelivered_row *rows;
     struct retry *attempts;
     size_t count;
-    bool whole;  /* these are all rows that are due */
-    bool counts; /* it only counts the attempt that the next one makes */
+    bool whole;    /* these are all rows that are due */
+    bool prepares; /* it only records what the attempts of the next one need */
 };
 
 struct key_sink {
@@ -166,6 +167,28 @@ static enum key_hold row_is_not_tried(struct consumer *c, struct retry *attempt)
     return row_fails(c, attempt, row->failure_count, &recorded);
 }
 
+static bool is_same_message(const struct undelivered_row *a,
+                            const struct undelivered_row *b)
+{
+    return a->unresolved && b->unresolved &&
+           a->message.position == b->message.position &&
+           a->failure_count == b->failure_count;
+}
+
+/* A message without keys has failed once, whatever number of rows it has: it is
+ * not asked again, and all of them are due at the same moment. */
+static bool fails_as_before(struct batch *batch, size_t i)
+{
+    struct retry *attempt = &batch->attempts[i];
+
+    if (i == 0 || !attempt[-1].failed ||
+        !is_same_message(&batch->rows[i - 1], &batch->rows[i]))
+        return false;
+    attempt->failed = true;
+    attempt->outcome = attempt[-1].outcome;
+    return true;
+}
+
 /* Turns rows into units; a row without a copy has none and is done. */
 static enum status rows_to_units(struct consumer *c, struct batch *batch,
                                  struct diag *diag)
@@ -179,7 +202,7 @@ static enum status rows_to_units(struct consumer *c, struct batch *batch,
         enum status status;
 
         *attempt = (struct retry){.row = row};
-        if (!row->has_copy)
+        if (!row->has_copy || fails_as_before(batch, i))
             continue;
         if (row->damage != NULL || is_spent(c, row)) {
             enum key_hold hold;
@@ -253,14 +276,6 @@ static enum status settle_rows(struct consumer *c, struct batch *batch,
     if (status == STATUS_OK)
         status = apply_record(c, halt, diag);
     return status;
-}
-
-static bool is_same_message(const struct undelivered_row *a,
-                            const struct undelivered_row *b)
-{
-    return a->unresolved && b->unresolved &&
-           a->message.position == b->message.position &&
-           a->failure_count == b->failure_count;
 }
 
 /* Brings the rows of the first one's message together: without keys it has one
@@ -341,8 +356,12 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
     if (status != STATUS_OK)
         return status;
     careful_saw_due(c, batch->count);
-    batch->counts = counts_first(c, batch);
-    if (batch->counts)
+    status = keyless_align(c, batch->rows, batch->count, &batch->prepares,
+                           diag);
+    if (status != STATUS_OK || batch->prepares)
+        return status;
+    batch->prepares = counts_first(c, batch);
+    if (batch->prepares)
         return careful_count_row(c, &batch->rows[0], diag);
     if (batch->count == 0)
         return undelivered_next(env->db, env->catalog, c->row.id, c->source,
@@ -439,7 +458,7 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
         if (status == STATUS_OK && !repeat)
             status = apply_commit(c, search.careful, diag);
         c->applier.ops->end(c->applier.self);
-        if (status == STATUS_OK && batch.counts)
+        if (status == STATUS_OK && batch.prepares)
             continue;
         if (status == STATUS_OK && !repeat) {
             *worked = true;

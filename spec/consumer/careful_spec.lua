@@ -132,6 +132,23 @@ dialect.each(function(database)
       applied_all_but(1)
     end)
 
+    it("is one message again when two hosts have counted it apart", function()
+      start(6, "", [[key = function(event)
+        if event.payload.i == 7 then error "nobody knows" end
+        return event.key
+      end,]])
+      app:expect(75, "run", "--until-idle", { env = { MOONTIDE_RETRY_DELAY = "1h" } })
+      -- what another host held has failed more often, and is due
+      app.db:execute [[UPDATE CONSUMER_UNDELIVERED_MESSAGES SET failure_count = 3, next_retry_at = recorded_at
+        WHERE partition_no >= 6]]
+      app:expect(75, "run", "--until-idle", { env = { MOONTIDE_RETRY_DELAY = "1h" } })
+      assert.equal("4|4|FAILED|1|1|12", app.db:value [[SELECT min(failure_count), max(failure_count), max(status),
+        count(DISTINCT failure_reason), count(DISTINCT next_retry_at), count(*)
+        FROM CONSUMER_UNDELIVERED_MESSAGES WHERE message_position = 7]])
+      assert.equal("0", app.db:value
+        "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES WHERE failure_reason LIKE 'crash:%'")
+    end)
+
     it("stays undelivered when its retry fails and the host is stopped then", function()
       start(5, [[if event.payload.i == 7 then
         if ctx.attempt == 2 and os.getenv "SPEC_DIES" then os.exit(9) end

@@ -1,6 +1,7 @@
 -- What may be tried now in some partitions, in position order: of each key,
--- everything from its first row on, unless that key is held by a row that waits for an operator, a
--- start or a later time. What lies dead alone is no part of it; what lies dead
+-- everything from its first row on, unless that key is held by a row that waits
+-- for an operator, a start or a later time; a message whose keys are not known
+-- is held in its own partition only. What lies dead alone is no part of it; what lies dead
 -- behind a dead letter that is gone or was retried is. A message that its
 -- partition has not come to yet has others before it.
 -- ?1 consumer id  ?2 source  ?3 now  ?4 limit  ?5 partitions
@@ -17,8 +18,10 @@ SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
           FROM JSON_TABLE(?5, '$[*]' COLUMNS (number INT PATH '$')) AS held)
    AND (u.status IN ('FAILED', 'WAITING')
         OR u.status = 'DEAD_LETTER_KEY' AND u.failure_reason IS NULL)
-   AND u.resolved_key NOT IN (
-        SELECT h.resolved_key
+   AND (u.resolved_key, CASE WHEN u.unresolved THEN u.partition_no ELSE -1 END)
+       NOT IN (
+        SELECT h.resolved_key,
+               CASE WHEN h.unresolved THEN h.partition_no ELSE -1 END
           FROM ${consumer_undelivered_messages_table} h
          WHERE h.consumer_id = ?1 AND h.source_name = ?2
            AND h.failure_reason IS NOT NULL
