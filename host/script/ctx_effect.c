@@ -267,7 +267,7 @@ int ctx_effect_dispatch(lua_State *L)
     struct handler_sql *sql = code->call->sql;
     struct aggregate_command command = {.has_cause = true};
     struct aggregate_outcome outcome;
-    struct failure failure;
+    struct failure failure = {.permanent = false};
     struct text id;
     struct diag diag;
     enum status status;

@@ -35,37 +35,37 @@ static int64_t shift_ns(void)
     return shift_us != NULL ? *shift_us * 1000 : 0;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *time)
+int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
-    int result = (int)syscall(SYS_clock_gettime, clock, time);
+    int result = (int)syscall(SYS_clock_gettime, clock_id, tp);
     int64_t ns;
 
     if (result != 0 ||
-        (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
+        (clock_id != CLOCK_REALTIME && clock_id != CLOCK_REALTIME_COARSE))
         return result;
-    ns = time->tv_sec * SECOND + time->tv_nsec + shift_ns();
-    time->tv_sec = ns / SECOND;
-    time->tv_nsec = ns % SECOND;
+    ns = tp->tv_sec * SECOND + tp->tv_nsec + shift_ns();
+    tp->tv_sec = ns / SECOND;
+    tp->tv_nsec = ns % SECOND;
     return 0;
 }
 
-int gettimeofday(struct timeval *restrict time, void *restrict zone)
+int gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
     struct timespec now;
 
-    (void)zone;
+    (void)tz;
     clock_gettime(CLOCK_REALTIME, &now);
-    time->tv_sec = now.tv_sec;
-    time->tv_usec = now.tv_nsec / 1000;
+    tv->tv_sec = now.tv_sec;
+    tv->tv_usec = now.tv_nsec / 1000;
     return 0;
 }
 
-time_t time(time_t *out)
+time_t time(time_t *timer)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    if (out != NULL)
-        *out = now.tv_sec;
+    if (timer != NULL)
+        *timer = now.tv_sec;
     return now.tv_sec;
 }
