@@ -49,6 +49,14 @@ def applied(database):
     return database.query("SELECT count(*) FROM entries")[0][0]
 
 
+def is_worker(pid):
+    try:
+        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"worker" in words
+
+
 class Writer(threading.Thread):
     """Appends as long as the hosts follow. An event brings its id, so that a
     chunk whose answer was lost may be appended again."""
@@ -113,7 +121,9 @@ class Member:
         return self.process is not None and self.process.poll() is None
 
     def workers(self):
-        return Tracked(self.process.pid).children() if self.runs else []
+        """Not the process that loads the scripts at a start, whose death ends it."""
+        children = Tracked(self.process.pid).children() if self.runs else []
+        return [pid for pid in children if is_worker(pid)]
 
     def save(self):
         """Writes the handler anew, as an editor does."""
