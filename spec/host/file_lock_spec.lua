@@ -3,16 +3,8 @@
 -- whoever has it open must open it nowhere else.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
+local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
-
-local HANDLER = [[
-local moontide = require "moontide"
-return moontide.sql_projection "ledger" {
-  tables = "ledger.sql",
-  on = { ["thing.Happened"] = function(event, ctx)
-    ctx:execute("INSERT INTO ledger (id, position) VALUES (?, ?)", event.id, event.position)
-  end },
-}]]
 
 -- Of the file beside the database through which its programs know each other:
 -- the byte that each of them has locked as long as it is there.
@@ -23,9 +15,8 @@ describe("a database in one file", function()
 
   before_each(function()
     app = application.new { database = dialect.sqlite(),
-      config = 'partitions = 12, poll = { max_interval = "20ms" }, retry = { attempts = 1000, delay = "10ms" }',
-      handlers = { ["ledger.lua"] = HANDLER } }
-    app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
+      config = 'partitions = 12, poll = { max_interval = "20ms" }, retry = { attempts = 1000, delay = "10ms" }' }
+    ledger.add(app)
     app:ok("run", "--until-idle")
   end)
 

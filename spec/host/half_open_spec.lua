@@ -2,17 +2,9 @@
 -- what stands between holds it open for nobody.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
+local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
 local proxy = require "spec.support.proxy"
-
-local HANDLER = [[
-local moontide = require "moontide"
-return moontide.sql_projection "ledger" {
-  tables = "ledger.sql",
-  on = { ["thing.Happened"] = function(event, ctx)
-    ctx:execute("INSERT INTO ledger (id, position) VALUES (?, ?)", event.id, event.position)
-  end },
-}]]
 
 -- Until somebody looks: `limits.time` and five seconds; and 2 s for the look.
 local CONFIG = [[partitions = 12, limits = { time = "100ms" },
@@ -24,8 +16,8 @@ dialect.only("postgres", function(database)
     local app, proxied
 
     before_each(function()
-      app = application.new { database = database, config = CONFIG, handlers = { ["ledger.lua"] = HANDLER } }
-      app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
+      app = application.new { database = database, config = CONFIG }
+      ledger.add(app)
       app:ok("run", "--until-idle")
       proxied = proxy.start(app, {})
       proxied.url = proxied.url .. "&connect_timeout=2"
@@ -56,7 +48,7 @@ dialect.only("postgres", function(database)
       wait_for(7, host)
       host:signal "TERM"
       assert.equal(0, host:wait(30).code, host:err())
-      assert.equal("7", app.db:value "SELECT count(DISTINCT position) FROM ledger")
+      assert.same({}, ledger.faults(app))
     end)
   end)
 end)

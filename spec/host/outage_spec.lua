@@ -2,17 +2,9 @@
 -- and goes on by itself.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
+local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
 local proxy = require "spec.support.proxy"
-
-local HANDLER = [[
-local moontide = require "moontide"
-return moontide.sql_projection "ledger" {
-  tables = "ledger.sql",
-  on = { ["thing.Happened"] = function(event, ctx)
-    ctx:execute("INSERT INTO ledger (id, position) VALUES (?, ?)", event.id, event.position)
-  end },
-}]]
 
 local WATCHED = 5 -- seconds
 -- Each process says it once; what is told again and again is told 50 times a
@@ -27,9 +19,8 @@ dialect.each(function(database)
     before_each(function()
       app = application.new {
         database = database, config = 'partitions = 12, poll = { max_interval = "20ms" }',
-        handlers = { ["ledger.lua"] = HANDLER },
       }
-      app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
+      ledger.add(app)
       app:ok("run", "--until-idle")
     end)
 

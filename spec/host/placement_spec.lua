@@ -3,16 +3,8 @@
 -- dead one knew. And hosts that start at once on an empty database.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
+local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
-
-local HANDLER = [[
-local moontide = require "moontide"
-return moontide.sql_projection "ledger" {
-  tables = "ledger.sql",
-  on = { ["thing.Happened"] = function(event, ctx)
-    ctx:execute("INSERT INTO ledger (id, position) VALUES (?, ?)", event.id, event.position)
-  end },
-}]]
 
 local CONFIG = [[partitions = 12, workers = 1, poll = { max_interval = "20ms" },
   retry = { attempts = 1000, delay = "10ms", factor = 1, jitter = 0 },
@@ -60,8 +52,8 @@ dialect.servers(function(database)
     -- The keeper has no scripts, so it can hold no partition; it was first, so
     -- it is known by what it calls itself on the mark.
     before_each(function()
-      app = application.new { database = database, config = CONFIG, handlers = { ["ledger.lua"] = HANDLER } }
-      app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
+      app = application.new { database = database, config = CONFIG }
+      ledger.add(app)
       app:ok("run", "--until-idle")
       app:exec("mkdir", "none")
       app:write("keeper.conf.lua", (app:read("moontide.conf.lua"):gsub("^return {", 'return { scripts = "none", ')))
@@ -119,8 +111,8 @@ dialect.servers(function(database)
 
   describe("hosts with another number of partitions each", function()
     before_each(function()
-      app = application.new { database = database, config = CONFIG, handlers = { ["ledger.lua"] = HANDLER } }
-      app:write("ledger.sql", "CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL, position INTEGER NOT NULL);")
+      app = application.new { database = database, config = CONFIG }
+      ledger.add(app)
     end)
 
     after_each(function() app:close() end)
