@@ -96,3 +96,19 @@ enum status diag_append(struct diag *diag, const char *format, ...)
     store_message(diag, text_of(text));
     return diag->status;
 }
+
+void diag_name_quoted(struct diag *diag, const char *message, char quote)
+{
+    const char *name = strchr(message, quote);
+    const char *end = name != NULL ? strchr(name + 1, quote) : NULL;
+    const char *point;
+
+    if (diag == NULL || end == NULL)
+        return;
+    name++;
+    point = memchr(name, '.', (size_t)(end - name));
+    if (point != NULL)
+        name = point + 1;
+    text_clean((struct text){name, (size_t)(end - name)}, diag->constraint,
+               sizeof(diag->constraint));
+}

@@ -64,4 +64,8 @@ enum status diag_wrap(struct diag *diag, const char *format, ...)
 enum status diag_append(struct diag *diag, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
+/** Keeps in diag->constraint the first name that a message has in quotes,
+ * without its schema; nothing when it has none. */
+void diag_name_quoted(struct diag *diag, const char *message, char quote);
+
 #endif

@@ -126,25 +126,6 @@ static void roll_all_back(struct db_session *session)
         session->broken = true;
 }
 
-/* "Table 'schema.name' doesn't exist" */
-static void name_missing(unsigned code, const char *message, struct diag *diag)
-{
-    const char *name = strchr(message, '\'');
-    const char *point;
-    size_t len;
-
-    if (name == NULL || code != ER_NO_SUCH_TABLE)
-        return;
-    len = strcspn(++name, "'");
-    point = memchr(name, '.', len);
-    if (point != NULL) {
-        len -= (size_t)(point + 1 - name);
-        name = point + 1;
-    }
-    text_clean((struct text){name, len}, diag->constraint,
-               sizeof(diag->constraint));
-}
-
 static enum status lost(struct db_session *session, unsigned code,
                         const char *message, struct diag *diag)
 {
@@ -198,8 +179,8 @@ enum status mysql_fault(struct db_session *session, unsigned code,
         break;
     }
     (void)diag_set(diag, STATUS_PERMANENT, "%s (%u)", copy, code);
-    if (diag != NULL)
-        name_missing(code, copy, diag);
+    if (code == ER_NO_SUCH_TABLE) /* "Table 'schema.name' doesn't exist" */
+        diag_name_quoted(diag, copy, '\'');
     return STATUS_PERMANENT;
 }
 

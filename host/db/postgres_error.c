@@ -80,25 +80,6 @@ static bool wrong_count(const PGresult *result, struct diag *diag)
     return true;
 }
 
-/* 'relation "name" does not exist', in whatever language. */
-static void name_missing(const PGresult *result, struct diag *diag)
-{
-    const char *name = strchr(field(result, PG_DIAG_MESSAGE_PRIMARY), '"');
-    const char *point;
-    size_t len;
-
-    if (name == NULL || !postgres_error_is(result, "42P01"))
-        return;
-    len = strcspn(++name, "\"");
-    point = memchr(name, '.', len);
-    if (point != NULL) {
-        len -= (size_t)(point + 1 - name);
-        name = point + 1;
-    }
-    text_clean((struct text){name, len}, diag->constraint,
-               sizeof(diag->constraint));
-}
-
 static void add_part(struct buffer *out, const char *name, const char *value)
 {
     if (value[0] != '\0')
@@ -195,8 +176,9 @@ enum status postgres_error(struct db_session *session, const PGresult *result,
         text_clean(text_of(field(result, PG_DIAG_CONSTRAINT_NAME)),
                    diag->constraint, sizeof(diag->constraint));
     }
-    if (status == STATUS_PERMANENT && diag != NULL)
-        name_missing(result, diag);
+    /* 'relation "name" does not exist', in whatever language */
+    if (status == STATUS_PERMANENT && postgres_error_is(result, "42P01"))
+        diag_name_quoted(diag, field(result, PG_DIAG_MESSAGE_PRIMARY), '"');
     return status;
 }
 
