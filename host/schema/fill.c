@@ -108,23 +108,40 @@ enum status fill_each(struct text raw, const struct names *names, fill_fn fn,
     return status;
 }
 
-enum status fill_execute(struct db *db, const struct names *names,
-                         enum sql_statement statement,
-                         const struct db_value *params, size_t nparams,
-                         struct diag *diag)
+static enum status execute(struct db *db, const struct catalog_name *fill,
+                           enum sql_statement statement,
+                           const struct db_value *params, size_t nparams,
+                           struct diag *diag)
 {
     struct buffer text = BUFFER_EMPTY;
     struct db_sql sql;
     enum status status;
 
-    status = catalog_fill(catalog_raw(db_dialect(db), statement), names->fill,
-                          &text, diag);
+    status = catalog_fill(catalog_raw(db_dialect(db), statement), fill, &text,
+                          diag);
     if (status == STATUS_OK) {
         sql = db_sql_make(buffer_text(&text), DB_HOST);
         status = db_execute(db, &sql, params, nparams, NULL, diag);
     }
     buffer_free(&text);
     return status;
+}
+
+enum status fill_execute(struct db *db, const struct names *names,
+                         enum sql_statement statement,
+                         const struct db_value *params, size_t nparams,
+                         struct diag *diag)
+{
+    return execute(db, names->fill, statement, params, nparams, diag);
+}
+
+enum status fill_execute_on(struct db *db, const char *table,
+                            enum sql_statement statement, struct diag *diag)
+{
+    const struct catalog_name fill[] = {
+        {names_placeholder(TABLE_EVENT_STORE), table}, {NULL, NULL}};
+
+    return execute(db, fill, statement, NULL, 0, diag);
 }
 
 enum status fill_query(struct db *db, const struct names *names,

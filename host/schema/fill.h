@@ -38,6 +38,12 @@ enum status fill_execute(struct db *db, const struct names *names,
                          const struct db_value *params, size_t nparams,
                          struct diag *diag) MUST_CHECK;
 
+/** Runs a statement on one table, whichever it is: the text names the event
+ * table in its place. */
+enum status fill_execute_on(struct db *db, const char *table,
+                            enum sql_statement statement,
+                            struct diag *diag) MUST_CHECK;
+
 /** Reads one number from the shared tables, as db_query_int64. */
 enum status fill_query(struct db *db, const struct names *names,
                        enum sql_statement statement, int64_t *value,

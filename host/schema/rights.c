@@ -1,7 +1,7 @@
 #include "schema/rights.h"
 
 #include "base/buffer.h"
-#include "db/catalog.h"
+#include "schema/fill.h"
 
 static const struct {
     unsigned right;
@@ -62,30 +62,23 @@ static enum status ask(struct db *db, const struct rights_wanted *wanted,
 }
 
 /* Where the right to delete is told by trying only: a statement that finds no
- * row. What is refused then has been refused by the server, in its words. */
+ * row. Why it was refused the server says in its words. */
 static enum status try_delete(struct db *db, const char *table,
                               struct diag *diag)
 {
-    const struct catalog_name name[] = {{"event_store_table", table},
-                                        {NULL, NULL}};
-    struct text raw = catalog_raw(db_dialect(db), SQL_RIGHTS_DELETE);
-    struct buffer text = BUFFER_EMPTY;
-    struct db_sql sql;
     enum status status;
 
-    if (raw.data == NULL)
+    if (catalog_raw(db_dialect(db), SQL_RIGHTS_DELETE).data == NULL)
         return STATUS_OK;
-    status = catalog_fill(raw, name, &text, diag);
-    if (status == STATUS_OK) {
-        sql = db_sql_make(buffer_text(&text), DB_HOST);
-        status = db_execute(db, &sql, NULL, 0, NULL, diag);
-    }
-    buffer_free(&text);
+    status = fill_execute_on(db, table, SQL_RIGHTS_DELETE, diag);
     if (status != STATUS_PERMANENT)
         return status;
     if (diag != NULL)
         diag->status = STATUS_REFUSED;
-    (void)diag_wrap(diag, "a host needs DELETE on %s: GRANT it", table);
+    (void)diag_wrap(diag,
+                    "a host deletes from %s, which is refused; where its user "
+                    "lacks the right, GRANT DELETE ON %s",
+                    table, table);
     return STATUS_REFUSED;
 }
 

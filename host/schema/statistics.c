@@ -1,24 +1,7 @@
 #include "schema/statistics.h"
 
 #include "base/memory.h"
-#include "db/catalog.h"
-
-static enum status look_at(struct db *db, struct text raw, const char *table,
-                           struct diag *diag)
-{
-    const struct catalog_name name[] = {{"event_store_table", table},
-                                        {NULL, NULL}};
-    struct buffer text = BUFFER_EMPTY;
-    struct db_sql sql;
-    enum status status = catalog_fill(raw, name, &text, diag);
-
-    if (status == STATUS_OK) {
-        sql = db_sql_make(buffer_text(&text), DB_HOST);
-        status = db_execute(db, &sql, NULL, 0, NULL, diag);
-    }
-    buffer_free(&text);
-    return status;
-}
+#include "schema/fill.h"
 
 /* *grown are the places in the list of names. */
 static enum status find_grown(struct db *db, const struct text *tables,
@@ -44,13 +27,12 @@ static enum status find_grown(struct db *db, const struct text *tables,
 enum status statistics_refresh(struct db *db, const struct names *names,
                                struct diag *diag)
 {
-    struct text raw = catalog_raw(db_dialect(db), SQL_STATISTICS_LOOK);
     size_t most = names_tables(names), count = 0, ngrown = 0;
     struct text *tables;
     int64_t *grown;
     enum status status;
 
-    if (raw.data == NULL)
+    if (catalog_raw(db_dialect(db), SQL_STATISTICS_LOOK).data == NULL)
         return STATUS_OK;
     tables = mem_alloc(most * sizeof(*tables));
     grown = mem_alloc(most * sizeof(*grown));
@@ -65,7 +47,8 @@ enum status statistics_refresh(struct db *db, const struct names *names,
     if (status == STATUS_OK)
         status = find_grown(db, tables, count, grown, &ngrown, diag);
     for (size_t i = 0; status == STATUS_OK && i < ngrown; i++)
-        status = look_at(db, raw, tables[grown[i]].data, diag);
+        status = fill_execute_on(db, tables[grown[i]].data, SQL_STATISTICS_LOOK,
+                                 diag);
     if (status == STATUS_OK)
         status = db_commit(db, NULL, diag);
     db_rollback(db);

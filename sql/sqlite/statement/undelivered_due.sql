@@ -1,9 +1,9 @@
 -- What may be tried now in some partitions, in position order: of each key,
 -- everything from its first row on, unless that key is held by a row that waits
 -- for an operator, a start or a later time; a message whose keys are not known
--- is held in its own partition only. What lies dead alone is no part of it; what lies dead
--- behind a dead letter that is gone or was retried is. A message that its
--- partition has not come to yet has others before it.
+-- is held in its own partition only. What lies dead alone is no part of it; what
+-- lies dead behind a dead letter that is gone or was retried is. A message that
+-- its partition has not come to yet has others before it.
 -- ?1 consumer id  ?2 source  ?3 now  ?4 limit  ?5 partitions
 SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
        u.status, u.failure_count, u.unresolved, u.message_copy,
