@@ -11,6 +11,10 @@
 /* One that is fenced again and again says so at most this often. */
 #define FENCED_TOLD_US (10 * CLOCK_SECOND)
 
+/* The first wait after a conflict or a lost connection, however far apart the
+ * looks for new events are: nobody tells when the trouble is over. */
+#define RECOVER_FIRST_US (CLOCK_SECOND / 200)
+
 /* --- open and close ------------------------------------------------------- */
 
 void host_free_workers(struct host *host)
@@ -179,7 +183,7 @@ enum status host_open(struct application *app,
                      },
                      app->settings->partitions, &app->ids,
                      host->options.instance_id);
-    host->backoff = backoff_make(app->settings->poll_min_us, CLOCK_SECOND);
+    host->backoff = backoff_make(RECOVER_FIRST_US, CLOCK_SECOND);
     host->pace = pace_make(app->settings->poll_min_us,
                            app->settings->poll_max_us);
     host_topics_init(host);

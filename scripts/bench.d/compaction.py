@@ -17,7 +17,7 @@ BATCH = 500           # events of a transaction, so that batches are alike
 GOAL = 1.05
 SCHEDULES = ("none", "10ms")
 SLICE = 120           # seconds that one may take
-LIMIT = 240           # ... and all of it, what it is prepared with too
+LIMIT = 1500
 
 ROW = ("'totals', n, n % 12, {key}, 'total', 0, {payload}, NULL, 1, {no},"
        " '2024-02-29 00:00:00'")

@@ -139,6 +139,19 @@ dialect.each(function(database)
         end
       end)
 
+      it("goes on soon after others locked it out, " .. name, function()
+        local host = start(mode .. ", log = { level = 'debug' }, lease = { duration = '2s', heartbeat = '500ms' }, "
+          .. NEVER)
+        hears(host)
+        -- nobody can append to a file meanwhile, and there it is the heartbeat that fails
+        local held = app.db:hold(database.lock_checkpoints)
+        if database.name ~= "sqlite" then append() end
+        said(host, "running it again")
+        held.release()
+        append()
+        all_applied(host)
+      end)
+
       it("stops at once though it waits for long, " .. name, function()
         local host = start(mode .. ", notify = false, " .. NEVER)
         said(host, "running 1 consumer")
