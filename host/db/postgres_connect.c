@@ -185,24 +185,46 @@ static enum status set_up(struct db_session *session, struct diag *diag)
     return status;
 }
 
-/* Marks and checkpoints of a replica would be those of another moment. */
-static enum status check_primary(struct db_session *session, struct diag *diag)
-{
-    PGresult *result;
-    enum status status = postgres_statement_ask(
-        session, "SELECT pg_is_in_recovery()", NULL, 0, &result, diag);
-    bool replica = status == STATUS_OK && PQntuples(result) == 1 &&
-                   PQgetvalue(result, 0, 0)[0] != 0;
+#define ABOUT_SERVER                                                           \
+    "SELECT pg_is_in_recovery(),"                                              \
+    " CASE WHEN current_schema() IS NULL"                                      \
+    " THEN current_setting('search_path') END, current_user::text"
 
-    PQclear(result);
-    if (!replica)
-        return status;
-    return diag_set(diag, STATUS_UNAVAILABLE,
-                    "server %s is in recovery (a replica): positions and "
-                    "checkpoints are read from the primary only; name it in "
-                    "the URL, or several hosts with "
-                    "target_session_attrs=read-write",
-                    PQhost(session->conn));
+/* Marks and checkpoints of a replica would be those of another moment. And
+ * without a current schema each statement would fail for a reason that tells
+ * nobody what to do. */
+static enum status judge_server(const struct db_session *session,
+                                const PGresult *about, struct diag *diag)
+{
+    if (PQgetvalue(about, 0, 0)[0] != 0)
+        return diag_set(diag, STATUS_UNAVAILABLE,
+                        "server %s is in recovery (a replica): positions and "
+                        "checkpoints are read from the primary only; name it "
+                        "in the URL, or several hosts with "
+                        "target_session_attrs=read-write",
+                        PQhost(session->conn));
+    if (PQgetisnull(about, 0, 1) == 0)
+        return diag_set(diag, STATUS_UNAVAILABLE,
+                        "the search_path of database '%s' is %s, and no schema "
+                        "of it is there for role '%s': make one with CREATE "
+                        "SCHEMA, let the role use it with GRANT USAGE ON "
+                        "SCHEMA, or name another one in the URL "
+                        "(options=-csearch_path%%3DNAME) or by ALTER ROLE",
+                        PQdb(session->conn), PQgetvalue(about, 0, 1),
+                        PQgetvalue(about, 0, 2));
+    return STATUS_OK;
+}
+
+static enum status check_server(struct db_session *session, struct diag *diag)
+{
+    PGresult *about;
+    enum status status = postgres_statement_ask(session, ABOUT_SERVER, NULL, 0,
+                                                &about, diag);
+
+    if (status == STATUS_OK && PQntuples(about) == 1)
+        status = judge_server(session, about, diag);
+    PQclear(about);
+    return status;
 }
 
 enum status postgres_connect_open(struct db_session *session, struct diag *diag)
@@ -224,7 +246,7 @@ enum status postgres_connect_open(struct db_session *session, struct diag *diag)
         postgres_connect_close(session);
         return status;
     }
-    status = check_primary(session, diag);
+    status = check_server(session, diag);
     if (status == STATUS_OK && session->prepare)
         status = set_up(session, diag);
     if (status == STATUS_OK)
