@@ -38,7 +38,7 @@ static enum status read_request(const struct cli *cli, struct request *request,
         strcmp(request->topic, TOPIC_EVENT_CAPTURE) != 0 &&
         read_model_topic_projection(request->topic) == NULL)
         return diag_set(diag, STATUS_USAGE,
-                        "there is no topic \"%s\" to read; known: %s, %s, "
+                        "there is no topic '%s' to read; known: %s, %s, "
                         "and " TOPIC_READ_MODEL "PROJECTION",
                         request->topic, TOPIC_EVENT_STORE, TOPIC_EVENT_CAPTURE);
     if (strcmp(request->topic, TOPIC_EVENT_STORE) != 0 &&
@@ -146,7 +146,7 @@ static enum status check_topic(struct application *app,
     if (status != STATUS_OK || state.on)
         return status;
     return diag_set(diag, STATUS_USAGE,
-                    "the topic \"%s\" is not on: it is switched on by the "
+                    "the topic '%s' is not on: it is switched on by the "
                     "first consumer with that source, or by topic = true of "
                     "the projection, when a host runs it",
                     request->topic);

@@ -57,11 +57,10 @@ enum status charge_deadline(const struct consumer_env *env,
     *charged = rows > 0;
     uuid_format(&a->message_id, id);
     if (*charged)
-        log_write(
-            env->log, again ? LOG_WARN : LOG_ERROR, &about,
-            "a deadline of saga \"%s\" could not be fired: %s; %s%d of %d",
-            a->key, failure->reason,
-            again ? "attempt " : "it is a dead letter after attempt ",
-            a->attempt, a->retry.attempts);
+        log_write(env->log, again ? LOG_WARN : LOG_ERROR, &about,
+                  "a deadline of saga '%s' could not be fired: %s; %s%d of %d",
+                  a->key, failure->reason,
+                  again ? "attempt " : "it is a dead letter after attempt ",
+                  a->attempt, a->retry.attempts);
     return STATUS_OK;
 }

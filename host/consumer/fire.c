@@ -366,8 +366,8 @@ static void tell(const struct consumer *c, const struct deadline_failed *f,
                  (double)(wait > 0 ? wait : 0) / (double)CLOCK_SECOND);
     log_write(c->env->log,
               f->status == DEADLINE_DEAD_LETTER ? LOG_ERROR : LOG_WARN, &about,
-              "deadline '" TEXT_FORMAT "' of saga \"" TEXT_FORMAT
-              "\" could not be fired: %s; %s",
+              "deadline '" TEXT_FORMAT "' of saga '" TEXT_FORMAT
+              "' could not be fired: %s; %s",
               TEXT_ARGS(d->name), TEXT_ARGS(d->saga_id), f->failure->reason,
               follows);
 }

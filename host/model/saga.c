@@ -71,7 +71,7 @@ static enum status refuse(const struct declaration *d, size_t type,
     bool dead = d->unknown == SAGA_UNKNOWN_DEAD_LETTER;
 
     failure_set(failure, dead, "unknown",
-                "%s:%d: there is no saga \"%.*s\" to take %.*s, and this type "
+                "%s:%d: there is no saga '%.*s' to take %.*s, and this type "
                 "begins none (unknown = \"%s\")",
                 d->file, d->line, TEXT_ARGS(slot->row.saga_id),
                 TEXT_ARGS(d->types[type]),
@@ -162,7 +162,7 @@ static enum status work_deadline(void *arg, struct saga_batch *batch,
     if (saga.deadline < d->ndeadlines)
         return saga_batch_call(batch, slot, &call, &saga, failure, diag);
     failure_set(failure, false, "error",
-                "%s:%d: the saga has no handler for its deadline \"%.*s\"; it "
+                "%s:%d: the saga has no handler for its deadline '%.*s'; it "
                 "was set by an earlier version of the script",
                 d->file, d->line, TEXT_ARGS(deadline->name));
     return STATUS_FAILED;

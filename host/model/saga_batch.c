@@ -119,8 +119,8 @@ static void tell_moved(const struct saga_batch *b, struct text saga_id,
     const struct log_about about = {.consumer = d->name};
 
     log_write(b->options.log, LOG_WARN, &about,
-              "deadline '" TEXT_FORMAT "' of saga \"" TEXT_FORMAT
-              "\" was set by the handler of '" TEXT_FORMAT
+              "deadline '" TEXT_FORMAT "' of saga '" TEXT_FORMAT
+              "' was set by the handler of '" TEXT_FORMAT
               "' to be due at once: it is due in a second, lest it fire "
               "without an end",
               TEXT_ARGS(name), TEXT_ARGS(saga_id),

@@ -13,8 +13,8 @@ void saga_declared_describe(struct text saga_id, struct text step,
                             struct text state, struct buffer *out)
 {
     buffer_printf(out,
-                  "step \"" TEXT_FORMAT "\" of saga \"" TEXT_FORMAT
-                  "\" is " TEXT_FORMAT
+                  "step '" TEXT_FORMAT "' of saga '" TEXT_FORMAT
+                  "' is " TEXT_FORMAT
                   ", and %s is not declared any more; declare it again until "
                   "the sagas under way have ended",
                   TEXT_ARGS(step), TEXT_ARGS(saga_id), TEXT_ARGS(state),

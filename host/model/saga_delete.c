@@ -123,16 +123,17 @@ static enum status refuse(const struct saga_step_subject *subject,
 
     if (awaited == NULL)
         return diag_set(diag, STATUS_REFUSED,
-                        "saga " TEXT_FORMAT " \"" TEXT_FORMAT "\" is %s, and "
-                        "what it has done stays as it is: nothing was deleted; "
-                        "with --force it is",
-                        TEXT_ARGS(subject->saga_type),
-                        TEXT_ARGS(subject->saga_id), word);
+                        "saga '" TEXT_FORMAT "' of type '" TEXT_FORMAT
+                        "' is %s, and what it has done stays as it is: nothing "
+                        "was deleted; with --force it is",
+                        TEXT_ARGS(subject->saga_id),
+                        TEXT_ARGS(subject->saga_type), word);
     return diag_set(diag, STATUS_REFUSED,
-                    "saga " TEXT_FORMAT " \"" TEXT_FORMAT "\" is %s, its step "
-                    "\"" TEXT_FORMAT "\" is %s, and nothing would undo what "
-                    "was done: nothing was deleted; with --force it is",
-                    TEXT_ARGS(subject->saga_type), TEXT_ARGS(subject->saga_id),
+                    "saga '" TEXT_FORMAT "' of type '" TEXT_FORMAT
+                    "' is %s, its step '" TEXT_FORMAT "' is %s, and nothing "
+                    "would undo what was done: nothing was deleted; with "
+                    "--force it is",
+                    TEXT_ARGS(subject->saga_id), TEXT_ARGS(subject->saga_type),
                     word, TEXT_ARGS(awaited->name),
                     saga_step_state_word(awaited->state));
 }
@@ -154,8 +155,8 @@ static enum status find(const struct operate_env *env,
     if (status == STATUS_OK && !found->stored)
         status = diag_set(
             diag, STATUS_FAILED,
-            "there is no saga \"" TEXT_FORMAT "\" of type " TEXT_FORMAT
-            "; moontide sagas lists them",
+            "there is no saga '" TEXT_FORMAT "' of type '" TEXT_FORMAT
+            "'; moontide sagas lists them",
             TEXT_ARGS(subject->saga_id), TEXT_ARGS(subject->saga_type));
     if (status == STATUS_OK)
         status = saga_step_store_read(env->db, env->catalog, subject->saga_type,

@@ -121,20 +121,20 @@ static void tell(const struct saga_batch *b, const struct saga_slot *slot,
     switch (alert->alarm) {
     case SAGA_STEPS_SILENT:
         log_write(b->options.log, LOG_WARN, &about,
-                  "step \"%.*s\" of saga \"%.*s\" has no answer in time: its "
+                  "step '%.*s' of saga '%.*s' has no answer in time: its "
                   "command was sent again; silence does not undo it",
                   TEXT_ARGS(step), TEXT_ARGS(saga));
         break;
     case SAGA_STEPS_DECLINED:
         log_write(b->options.log, LOG_WARN, &about,
-                  "step \"%.*s\" of saga \"%.*s\" was declined (%.*s) and "
+                  "step '%.*s' of saga '%.*s' was declined (%.*s) and "
                   "cannot be undone any more: its command will be sent again",
                   TEXT_ARGS(step), TEXT_ARGS(saga),
                   TEXT_ARGS(alert->row.reason));
         break;
     case SAGA_STEPS_STUCK:
         log_write(b->options.log, LOG_ERROR, &about,
-                  "the %s of step \"%.*s\" of saga \"%.*s\" was sent %d times "
+                  "the %s of step '%.*s' of saga '%.*s' was sent %d times "
                   "without an answer; it goes on being sent; see `moontide "
                   "sagas show`, retry and confirm",
                   back ? "compensation" : "command", TEXT_ARGS(step),
@@ -143,7 +143,7 @@ static void tell(const struct saga_batch *b, const struct saga_slot *slot,
         break;
     case SAGA_STEPS_BEYOND:
         log_write(b->options.log, LOG_ERROR, &about,
-                  "step \"%.*s\" of saga \"%.*s\" has succeeded after the saga "
+                  "step '%.*s' of saga '%.*s' has succeeded after the saga "
                   "was taken back, and nothing undoes it: somebody has to",
                   TEXT_ARGS(step), TEXT_ARGS(saga));
         break;
@@ -233,7 +233,7 @@ static enum status publish(struct flow *f, const struct saga_steps_send *send,
     status = effects_publish(f->batch->effects, &outgoing, diag);
     if (status != STATUS_LIMIT && status != STATUS_INVALID)
         return status;
-    failure_set(failure, false, "publish", "the message of step \"%.*s\": %s",
+    failure_set(failure, false, "publish", "the message of step '%.*s': %s",
                 TEXT_ARGS(row->name), diag->message);
     return STATUS_FAILED;
 }

@@ -34,21 +34,22 @@ static enum status find_awaited(const struct saga_steps *steps,
 
     if (steps->nrows == 0)
         return diag_set(diag, STATUS_FAILED,
-                        "there is no saga %.*s \"%.*s\" with steps; moontide "
-                        "sagas lists them",
-                        TEXT_ARGS(subject->saga_type),
-                        TEXT_ARGS(subject->saga_id));
+                        "there is no saga '%.*s' of type '%.*s' with steps; "
+                        "moontide sagas lists them",
+                        TEXT_ARGS(subject->saga_id),
+                        TEXT_ARGS(subject->saga_type));
     if (row == NULL)
         return diag_set(diag, STATUS_FAILED,
-                        "saga %.*s \"%.*s\" awaits no answer: nothing changed",
-                        TEXT_ARGS(subject->saga_type),
-                        TEXT_ARGS(subject->saga_id));
+                        "saga '%.*s' of type '%.*s' awaits no answer: nothing "
+                        "changed",
+                        TEXT_ARGS(subject->saga_id),
+                        TEXT_ARGS(subject->saga_type));
     if (step.data != NULL && !text_equal(row->name, step))
         return diag_set(diag, STATUS_FAILED,
-                        "saga %.*s \"%.*s\" awaits the answer of step "
-                        "\"%.*s\", not of \"%.*s\": nothing changed",
-                        TEXT_ARGS(subject->saga_type),
-                        TEXT_ARGS(subject->saga_id), TEXT_ARGS(row->name),
+                        "saga '%.*s' of type '%.*s' awaits the answer of step "
+                        "'%.*s', not of '%.*s': nothing changed",
+                        TEXT_ARGS(subject->saga_id),
+                        TEXT_ARGS(subject->saga_type), TEXT_ARGS(row->name),
                         TEXT_ARGS(step));
     *awaited = *row;
     return STATUS_OK;
@@ -138,8 +139,9 @@ static enum status write_deadline(const struct operate_env *env,
     if (status != STATUS_OK || changed > 0)
         return status;
     return diag_set(diag, STATUS_FAILED,
-                    "saga %.*s \"%.*s\" is gone meanwhile: nothing changed",
-                    TEXT_ARGS(subject->saga_type), TEXT_ARGS(subject->saga_id));
+                    "saga '%.*s' of type '%.*s' is gone meanwhile: nothing "
+                    "changed",
+                    TEXT_ARGS(subject->saga_id), TEXT_ARGS(subject->saga_type));
 }
 
 enum status saga_step_operate(const struct operate_env *env,

@@ -110,11 +110,12 @@ static enum status check_row(const struct load *load,
 {
     if (!known)
         return diag_set(diag, STATUS_PERMANENT,
-                        "step '" TEXT_FORMAT "' of saga " TEXT_FORMAT
-                        " \"" TEXT_FORMAT "\" is in the state '" TEXT_FORMAT
+                        "step '" TEXT_FORMAT "' of saga '" TEXT_FORMAT
+                        "' of type '" TEXT_FORMAT
+                        "' is in the state '" TEXT_FORMAT
                         "', which this program does not know",
-                        TEXT_ARGS(row->name), TEXT_ARGS(load->saga_type),
-                        TEXT_ARGS(owner->saga_id), TEXT_ARGS(state));
+                        TEXT_ARGS(row->name), TEXT_ARGS(owner->saga_id),
+                        TEXT_ARGS(load->saga_type), TEXT_ARGS(state));
     if (owner->steps->nrules > 0 && saga_declared_lacks(owner->steps, row)) {
         struct buffer lacks = BUFFER_EMPTY;
 

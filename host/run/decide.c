@@ -100,7 +100,7 @@ static enum status decide(struct deciding *d, struct handler_decision *decision)
     if (status == STATUS_OK &&
         !text_equal(buffer_text(&before), buffer_text(&after))) {
         failure_set(&d->failure, false, "state",
-                    "command \"%.*s\" changes the state; only apply does, and "
+                    "command '%.*s' changes the state; only apply does, and "
                     "a command says by events what is to change",
                     TEXT_ARGS(d->command->name));
         status = STATUS_FAILED;

@@ -133,7 +133,7 @@ static void dead_problem(const struct status_deadlines *d,
     buffer_printf(sentence, "saga '%s' has ", d->type);
     status_word_count(sentence, d->dead, "dead deadline");
     if (d->dead_name != NULL)
-        buffer_printf(sentence, ", the last of them '%s' of saga \"%s\": %s",
+        buffer_printf(sentence, ", the last of them '%s' of saga '%s': %s",
                       d->dead_name, d->dead_saga, d->dead_reason);
     buffer_printf(sentence,
                   "; `moontide deadlines list %s --status DEAD_LETTER` lists "

@@ -124,7 +124,7 @@ local function decide_here(kit, d, asked)
     log = setmetatable({}, { __index = function() return function() end end }),
   })
   if kit.encode(state) ~= before then
-    error(('command "%s" changes the state; only apply does'):format(asked.command), 0)
+    error(("command '%s' changes the state; only apply does"):format(asked.command), 0)
   end
   if type(result) == "table" and getmetatable(result) == "moontide.reject" then
     return { outcome = "rejected", reason = result[1], details = kit.plain(result[2]), events = {}, state = state }

@@ -152,7 +152,7 @@ dialect.each(function(database)
       append(1)
       app:ok("run", "--until-idle")
       local refused = app:expect(64, "events", "--topic", "read-model:totals")
-      assert.matches('the topic "read-model:totals" is not on', refused.err, 1, true)
+      assert.matches("the topic 'read-model:totals' is not on", refused.err, 1, true)
       app:write("handlers/totals.lua", ALL)
       app:ok("pause", "totals") -- also then its topic is filled
       app:ok("run", "--until-idle")

@@ -101,7 +101,7 @@ dialect.each(function(database)
       start()
       rig.host:command("spec.purse", "A", "dated")
       assert.equal(1, rig.host:command("spec.purse", "A", "state").details.late)
-      assert.matches("thirteen; at event 1 that command \"fill\" gives, which is not appended: purse.Filled",
+      assert.matches("thirteen; at event 1 that command 'fill' gives, which is not appended: purse.Filled",
         refused("fill", { by = 13 }), 1, true)
       assert.equal(1, events())
     end)

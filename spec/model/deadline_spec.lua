@@ -349,7 +349,7 @@ dialect.each(function(database)
         rig:query "UPDATE SAGA_DEADLINES SET name = 'gone'"
         later "16m"
         assert.same({ "A gone DEAD_LETTER 1" }, rows())
-        assert.match('no handler for its deadline "gone"',
+        assert.match("no handler for its deadline 'gone'",
           rig:query("SELECT * FROM SAGA_DEADLINES")[1].failure_reason)
       end)
     end)

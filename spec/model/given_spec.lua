@@ -87,7 +87,7 @@ for _, where in ipairs { "in a file", "in a spec" } do
 
     it("finds a command that changes the state, and an event without apply", function()
       local check = given(purse, {})
-      assert.matches('command "spoil" changes the state', problem(check.when, check, "spoil"), 1, true)
+      assert.matches("command 'spoil' changes the state", problem(check.when, check, "spoil"), 1, true)
       assert.matches('has no apply for "purse.Lost"', problem(check.when, check, "forget"), 1, true)
       assert.matches("has no command 'spil'", problem(check.when, check, "spil"), 1, true)
     end)

@@ -66,7 +66,7 @@ dialect.each(function(database)
 
     local function problems() return table.concat(rig.app:json("status").problems, "\n") end
 
-    local SENT = [[step "payment" of saga "X-1" is SENT, and it is not declared any more; declare it again until the]]
+    local SENT = [[step 'payment' of saga 'X-1' is SENT, and it is not declared any more; declare it again until the]]
 
     it("is refused by a reload, which says whose", function()
       tell("X-1", "order.Placed")
@@ -75,7 +75,7 @@ dialect.each(function(database)
       tell("X-1", "payment.Done")
       assert.same({ "payment SUCCEEDED", "shipment SENT" }, steps "X-1")
       -- it may have to be undone
-      reload_fails([[step "payment" of saga "X-1" is SUCCEEDED]], order(SHIPMENT))
+      reload_fails([[step 'payment' of saga 'X-1' is SUCCEEDED]], order(SHIPMENT))
       tell("X-1", "shipment.Done")
       rig.host:reload()
     end)
@@ -117,7 +117,7 @@ dialect.each(function(database)
       tell("X-1", "payment.Done")
       tell("X-1", "shipment.Declined")
       assert.same({ "payment COMPENSATING", "shipment FAILED" }, steps "X-1")
-      local BACK = [[step "payment" of saga "X-1" is COMPENSATING, and its compensation is not declared any more]]
+      local BACK = [[step 'payment' of saga 'X-1' is COMPENSATING, and its compensation is not declared any more]]
       reload_fails(BACK, order(step("payment", "false"), SHIPMENT))
       rig:reopen()
       append("X-1", "payment.Undone")
@@ -137,7 +137,7 @@ dialect.each(function(database)
       rig:run()
       rig:query "UPDATE SAGA_STEPS SET step_name = 'payment'"
       append("X-2", "payment.Done")
-      run_fails [[step "payment" of saga "X-2" is SENT, and it is not declared any more]]
+      run_fails [[step 'payment' of saga 'X-2' is SENT, and it is not declared any more]]
       rig:query "UPDATE SAGA_STEPS SET step_name = 'other'"
     end)
   end)

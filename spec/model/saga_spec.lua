@@ -148,7 +148,7 @@ dialect.each(function(database)
         assert.equal(1, #rows)
         assert.equal("DEAD_LETTER", rows[1].status)
         assert.equal(1, rows[1].failures)
-        assert.matches('unknown: handlers/spec.lua:3: there is no saga "A" to take spec.Paid', rows[1].reason, 1, true)
+        assert.matches("unknown: handlers/spec.lua:3: there is no saga 'A' to take spec.Paid", rows[1].reason, 1, true)
         assert.same({ "B placed" }, emitted())
       end)
 

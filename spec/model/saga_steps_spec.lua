@@ -379,7 +379,7 @@ dialect.each(function(database)
       tell("order.Placed", "payment.Authorized")
       rig:append("O-2", "order.Placed", { order = "O-2", total = 1 })
       rig:run()
-      assert.matches('is under way, its step "stock" is SENT, and nothing would undo what was done: nothing was dele',
+      assert.matches("is under way, its step 'stock' is SENT, and nothing would undo what was done: nothing was dele",
         rig.app:fails(3, "sagas", "delete", "order", "O-1"))
       assert.same({ "payment 1 SUCCEEDED", "stock 1 SENT" }, { steps()[1], steps()[3] })
       assert.matches("with 1 deadline and 2 rows of steps\n2 messages of it in the outbox, not sent yet, stay",
@@ -391,7 +391,7 @@ dialect.each(function(database)
       tell("payment.Declined")
       assert.same({ "Cancelled" }, ended())
       tell("payment.Authorized") -- it was, after all
-      assert.matches('is completed, its step "payment" is COMPENSATING',
+      assert.matches("is completed, its step 'payment' is COMPENSATING",
         rig.app:fails(3, "sagas", "delete", "order", "O-1"))
       tell("payment.Voided")
       local gone = rig.app:json("sagas", "delete", "order", "O-1")
@@ -445,7 +445,12 @@ dialect.each(function(database)
         ("%s %d %s %d"):format(shown[2].step, shown[2].round, shown[2].state, shown[2].sends) })
       assert.equal("stock.Unavailable", shown[2].failure_reason)
       assert.equal(message("payment.Void").id, shown[1].compensation_id)
-      assert.matches("payment +1 +COMPENSATING +2", rig.app:ok("sagas", "show", "order", "O-1"))
+      local text = rig.app:ok("sagas", "show", "order", "O-1")
+      assert.matches("payment +1 +COMPENSATING +2", text)
+      -- the ids under which the outbox has what was sent
+      assert.matches(("payment +1 +%s +%s\n"):format(shown[1].command_id, shown[1].compensation_id):gsub("%-", "%%-"),
+        text)
+      assert.matches(("stock +1 +%s *\n"):format(shown[2].command_id):gsub("%-", "%%-"), text)
 
       rig:query "UPDATE OUTBOX SET status = 'published'"
       assert.matches("the compensation of step 'payment' is sent again", rig.app:ok("sagas", "retry", "order", "O-1"))
@@ -453,9 +458,9 @@ dialect.each(function(database)
       assert.equal("payment.Void", rig:query("SELECT event_type FROM OUTBOX WHERE status = 'pending'")[1].event_type)
       assert.same({ "payment 1 COMPENSATING", "stock 1 FAILED" }, steps())
 
-      assert.matches('awaits the answer of step "payment", not of "stock"',
+      assert.matches("awaits the answer of step 'payment', not of 'stock'",
         rig.app:fails(1, "sagas", "confirm", "order", "O-1", "stock"))
-      assert.matches("no saga order \"O%-2\"", rig.app:fails(1, "sagas", "retry", "order", "O-2"))
+      assert.matches("no saga 'O%-2' of type 'order'", rig.app:fails(1, "sagas", "retry", "order", "O-2"))
       assert.matches("takes TYPE, ID and STEP", rig.app:fails(64, "sagas", "confirm", "order", "O-1"))
       assert.same({ step = "payment", round = 1, compensation = true },
         rig.app:json("sagas", "confirm", "order", "O-1", "payment"))
