@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BATCH_MAX INT64_C(100000) /* events of one transaction */
@@ -183,14 +184,21 @@ static void print_totals(const struct run *run)
 static enum status open_input(const struct cli *cli, const char **name, int *fd,
                               struct diag *diag)
 {
+    struct stat about;
+
     *name = "standard input";
     *fd = STDIN_FILENO;
     if (cli->nargs == 0 || strcmp(cli->args[0], "-") == 0)
         return STATUS_OK;
     *name = cli->args[0];
     *fd = open(cli->args[0], O_RDONLY | O_CLOEXEC);
+    if (*fd >= 0 && fstat(*fd, &about) == 0 && S_ISDIR(about.st_mode)) {
+        close(*fd);
+        return diag_set(diag, STATUS_USAGE, "%s is a folder; give a file",
+                        *name);
+    }
     if (*fd < 0)
-        return diag_set(diag, STATUS_INVALID, "cannot open %s: %s", *name,
+        return diag_set(diag, STATUS_USAGE, "cannot open %s: %s", *name,
                         strerror(errno));
     return STATUS_OK;
 }

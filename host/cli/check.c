@@ -396,6 +396,16 @@ static void print_settings(const struct settings *settings, struct buffer *out)
     buffer_free(&lines);
 }
 
+static void print_warnings(const char *const *warnings, const char *before,
+                           struct buffer *out)
+{
+    for (size_t i = 0; warnings != NULL && warnings[i] != NULL; i++) {
+        buffer_append_string(out, before);
+        output_safe(out, text_of(warnings[i]));
+        buffer_append_char(out, '\n');
+    }
+}
+
 static void print_text(const struct settings *settings,
                        const struct script *script, struct buffer *out)
 {
@@ -423,11 +433,7 @@ static void print_text(const struct settings *settings,
         buffer_append_string(out, "  none\n");
     if (warnings != NULL && warnings[0] != NULL)
         buffer_append_string(out, "\nWarnings\n");
-    for (size_t i = 0; warnings != NULL && warnings[i] != NULL; i++) {
-        buffer_append_string(out, "  ");
-        output_safe(out, text_of(warnings[i]));
-        buffer_append_char(out, '\n');
-    }
+    print_warnings(warnings, "  ", out);
     buffer_append_string(out, "\nConfiguration and scripts are good.\n");
 }
 
@@ -441,9 +447,11 @@ enum status cli_check(struct cli *cli, struct diag *diag)
         return status;
     if (cli->json)
         write_json(app.settings, app.script, &out);
+    else if (cli->quiet)
+        print_warnings(script_warnings(app.script), "", &out);
     else
         print_text(app.settings, app.script, &out);
-    fwrite(out.data, 1, out.len, cli->out);
+    fwrite(buffer_text(&out).data, 1, out.len, cli->out);
     buffer_free(&out);
     application_close(&app);
     return STATUS_OK;

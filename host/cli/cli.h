@@ -36,6 +36,7 @@ struct cli_option {
 enum cli_verb_flags {
     CLI_HIDDEN = 1 << 0,       /* not in help and completion */
     CLI_PASS_THROUGH = 1 << 1, /* everything after the verb is positional */
+    CLI_PATHS = 1 << 2,        /* positional arguments are paths, any bytes */
 };
 
 #define CLI_MANY (-1) /* any number of positional arguments */

@@ -246,6 +246,27 @@ static enum status check_choices(const struct cli *cli,
     return status;
 }
 
+/* What is looked up in a database is text; paths and URLs are any bytes. */
+static enum status check_encoding(const struct cli *cli, struct diag *diag)
+{
+    for (size_t i = 0; i < cli->ngiven; i++) {
+        const struct cli_given *given = &cli->given[i];
+
+        if (strcmp(given->name, "config") != 0 &&
+            strcmp(given->name, "database") != 0 &&
+            !text_utf8_valid(text_of(given->value)))
+            return diag_set(diag, STATUS_USAGE,
+                            "--%s is not valid UTF-8: '%.100s'", given->name,
+                            given->value);
+    }
+    for (int i = 0; (cli->verb->flags & CLI_PATHS) == 0 && i < cli->nargs; i++)
+        if (!text_utf8_valid(text_of(cli->args[i])))
+            return diag_set(diag, STATUS_USAGE,
+                            "an argument of %s is not valid UTF-8: '%.100s'",
+                            cli->verb->name, cli->args[i]);
+    return STATUS_OK;
+}
+
 static enum status check_arguments(const struct cli *cli, struct diag *diag)
 {
     const struct cli_verb *verb = cli->verb;
@@ -356,7 +377,9 @@ enum status parse_command_line(int argc, char **argv, struct cli *cli,
         *outcome = PARSE_RUN;
     if (*outcome != PARSE_RUN)
         return STATUS_OK;
-    status = check_once(cli, &all, diag);
+    status = check_encoding(cli, diag);
+    if (status == STATUS_OK)
+        status = check_once(cli, &all, diag);
     if (status == STATUS_OK)
         status = check_choices(cli, &all, diag);
     if (status != STATUS_OK)

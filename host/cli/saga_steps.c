@@ -16,6 +16,37 @@ static void cell_time(struct output_table *table, int64_t at)
     output_cell_string(table, text);
 }
 
+static void cell_id(struct output_table *table, const struct uuid *id)
+{
+    char text[UUID_TEXT_LEN + 1];
+
+    uuid_format(id, text);
+    output_cell_string(table, text);
+}
+
+/* What was sent goes by these in the outbox and in what answers it. A table of
+ * their own, because that of the steps is wide as it is. */
+static void print_ids(const struct cli *cli, const struct saga_steps *steps)
+{
+    static const char *const headings[] = {"step", ">round", "command id",
+                                           "compensation id", NULL};
+    struct output_table table;
+
+    output_table_begin(&table, headings, cli->color_out);
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct saga_step_row *row = &steps->rows[i];
+
+        output_cell(&table, row->name);
+        output_cell_int64(&table, row->round);
+        cell_id(&table, &row->command_id);
+        if (row->has_compensation_id)
+            cell_id(&table, &row->compensation_id);
+        else
+            output_cell_string(&table, "");
+    }
+    output_table_end(&table, cli->out);
+}
+
 void cli_saga_steps_print(struct cli *cli, const struct saga_steps *steps)
 {
     static const char *const headings[] = {
@@ -41,6 +72,8 @@ void cli_saga_steps_print(struct cli *cli, const struct saga_steps *steps)
                     row->reason.data != NULL ? row->reason : TEXT_LITERAL(""));
     }
     output_table_end(&table, cli->out);
+    fputc('\n', cli->out);
+    print_ids(cli, steps);
 }
 
 static void print_ordered(struct cli *cli, bool confirm,

@@ -263,10 +263,10 @@ static void print_deleted(struct cli *cli, const struct saga_deletion *d)
     }
     if (cli->quiet)
         return;
-    buffer_append_string(&line, "saga ");
-    output_safe(&line, text_of(cli->args[1]));
-    buffer_append_string(&line, " '");
+    buffer_append_string(&line, "saga '");
     output_safe(&line, text_of(cli->args[2]));
+    buffer_append_string(&line, "' of type '");
+    output_safe(&line, text_of(cli->args[1]));
     buffer_append_string(&line, "' deleted, with ");
     operator_count(&line, d->deadlines, "deadline");
     buffer_append_string(&line, " and ");

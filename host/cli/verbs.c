@@ -8,7 +8,9 @@ const struct cli_option cli_global_options[] = {
      .argument = "URL",
      .doc = "database, before DATABASE_URL and the file"},
     {.name = "json", .doc = "results as JSON"},
-    {.name = "quiet", .letter = 'q', .doc = "no progress and no summaries"},
+    {.name = "quiet",
+     .letter = 'q',
+     .doc = "no progress and no summaries; of check only the warnings"},
     {.name = "no-color", .doc = "no colours, like NO_COLOR=1"},
     {.name = "help", .letter = 'h', .doc = "help for the program or a verb"},
     {.name = "version", .letter = 'V', .doc = "print the version"},
@@ -247,6 +249,7 @@ const struct cli_verb cli_verbs[] = {
      .options = no_options,
      .min_args = 1,
      .max_args = 1,
+     .flags = CLI_PATHS,
      .run = cli_new},
     {.name = "check",
      .arguments = "",
@@ -281,6 +284,7 @@ const struct cli_verb cli_verbs[] = {
          "number; nothing of its batch is kept.",
      .options = append_options,
      .max_args = 1,
+     .flags = CLI_PATHS,
      .run = cli_append},
     {.name = "emit",
      .arguments = "[FILE]",
@@ -291,12 +295,14 @@ const struct cli_verb cli_verbs[] = {
          "FILE or standard input.",
      .options = append_options,
      .max_args = 1,
+     .flags = CLI_PATHS,
      .run = cli_emit},
     {.name = "command",
      .arguments = "AGGREGATE ID NAME [JSON]",
      .doc = "let an aggregate decide on a command",
      .details =
-         "JSON are the command's arguments ({} when left out). It is accepted "
+         "JSON are the command's arguments ({} when left out, - reads them "
+         "from standard input). It is accepted "
          "(0), with the events that it appended, or rejected (3) with a "
          "reason. With --id the same command gives the first outcome again, "
          "however often it is sent.",

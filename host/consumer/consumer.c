@@ -291,9 +291,11 @@ enum status consumer_open(struct consumer *c, struct diag *diag)
         return status;
     status = registry_read(env->db, env->catalog, &c->name, &c->row, diag);
     if (status == STATUS_OK && !c->row.exists)
-        status = diag_set(diag, STATUS_REFUSED,
-                          "%s '%s' is declared, but no host has run it yet",
-                          c->name.type, c->name.name);
+        status = diag_set(
+            diag, STATUS_REFUSED,
+            "%s '%s' is declared, but no host has run it yet, or not "
+            "since it was unsubscribed",
+            c->name.type, c->name.name);
     if (status == STATUS_OK)
         status = take_position(c, diag);
     db_rollback(env->db);

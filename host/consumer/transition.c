@@ -160,9 +160,11 @@ const struct transition *transition_find(enum operator_verb verb,
 const struct transition *transition_of_new(enum operator_verb verb)
 {
     static const struct transition pause = REFUSED(
-        "is declared, but no host has run it yet: there is nothing to pause");
+        "is declared, but no host has run it yet, or not since it was "
+        "unsubscribed: there is nothing to pause");
     static const struct transition other = NONE(
-        "is declared, but no host has run it yet");
+        "is declared, but no host has run it yet, or not since it was "
+        "unsubscribed");
 
     return verb == OPERATOR_PAUSE ? &pause : &other;
 }

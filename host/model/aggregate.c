@@ -100,18 +100,29 @@ static enum status check_json(const char *what, struct text json, bool object,
     return STATUS_OK;
 }
 
+enum status aggregate_check_id(struct text id, struct diag *diag)
+{
+    if (!text_utf8_valid(id))
+        return diag_set(diag, STATUS_INVALID,
+                        "the id of the aggregate is not valid UTF-8");
+    if (id.len > 0 && memchr(id.data, '\0', id.len) != NULL)
+        return diag_set(diag, STATUS_INVALID,
+                        "the id of the aggregate contains a NUL character");
+    if (id.len == 0 || text_utf8_length(id) > MESSAGE_KEY_MAX)
+        return diag_set(diag, STATUS_INVALID,
+                        "the id of the aggregate has %zu characters; 1 to %d "
+                        "are allowed",
+                        text_utf8_length(id), MESSAGE_KEY_MAX);
+    return STATUS_OK;
+}
+
 static enum status check_command(const struct dispatch *d, struct diag *diag)
 {
     const struct aggregate_command *command = d->command;
-    struct text id = command->id;
-    enum status status;
+    enum status status = aggregate_check_id(command->id, diag);
 
-    if (id.len == 0 || !text_utf8_valid(id) ||
-        memchr(id.data, '\0', id.len) != NULL ||
-        text_utf8_length(id) > MESSAGE_KEY_MAX)
-        return diag_set(diag, STATUS_INVALID,
-                        "the id of an aggregate is text of 1 to %d characters",
-                        MESSAGE_KEY_MAX);
+    if (status != STATUS_OK)
+        return status;
     status = aggregate_has_command(d->declaration, command->name, diag);
     if (status == STATUS_OK && command->args.data != NULL)
         status = check_json("the command's arguments", command->args, false,
@@ -187,8 +198,8 @@ static enum status place_events(struct dispatch *d,
         status = aggregate_apply(d, &message);
         if (status == STATUS_FAILED)
             failure_add(d->failure,
-                        "; at event %zu that command \"" TEXT_FORMAT
-                        "\" gives, which is not appended: " TEXT_FORMAT,
+                        "; at event %zu that command '" TEXT_FORMAT
+                        "' gives, which is not appended: " TEXT_FORMAT,
                         i + 1, TEXT_ARGS(d->command->name),
                         TEXT_ARGS(event->type));
         if (status != STATUS_OK)
@@ -229,8 +240,7 @@ static enum status append(struct dispatch *d,
         status = judge_refusal(d, diag);
     if (status == STATUS_INVALID && bad < decision->count) {
         failure_set(d->failure, false, "error",
-                    "%s:%d: event %zu that command \"" TEXT_FORMAT
-                    "\" gives: %s",
+                    "%s:%d: event %zu that command '" TEXT_FORMAT "' gives: %s",
                     d->declaration->file, d->declaration->line, bad + 1,
                     TEXT_ARGS(d->command->name), diag->message);
         return STATUS_FAILED;

@@ -49,6 +49,9 @@ enum status aggregate_has_command(const struct declaration *declaration,
                                   struct text name,
                                   struct diag *diag) MUST_CHECK;
 
+/** INVALID, unless it may be the id of an aggregate. */
+enum status aggregate_check_id(struct text id, struct diag *diag) MUST_CHECK;
+
 /** A command to run. Borrowed for the call. */
 struct aggregate_command {
     struct text aggregate; /* type: the declaration's name */

@@ -139,7 +139,9 @@ static enum status read_stored(struct materializer *m, struct diag *diag)
     if (status != STATUS_OK)
         return read_model_explain(app->db, m->declaration, status, diag);
     if (!row.exists)
-        m->result->incomparable = "no host has run the projection yet";
+        m->result->incomparable =
+            "no host has run the projection yet, or not since it was "
+            "unsubscribed";
     else if (m->replaying || row.state == CONSUMER_REBUILDING)
         m->result->incomparable = "the projection is being rebuilt";
     return STATUS_OK;

@@ -18,7 +18,7 @@ local function take_commands(d, commands)
   local names, functions = take.sorted_keys(commands), {}
   for _, command in ipairs(names) do
     if not take.is_text(command, take.NAME_MAX) then
-      fail(d, "commands[%s]: a command's name is text of 1 to %d characters", tostring(command), take.NAME_MAX)
+      fail(d, "commands[%s]: a command's name is UTF-8 text of 1 to %d characters", tostring(command), take.NAME_MAX)
     elseif type(commands[command]) ~= "function" then
       fail(d, 'commands["%s"] is %s; a command is a function', command, describe(commands[command]))
     end

@@ -64,7 +64,7 @@ local function take_deadlines(d, deadlines)
   local names, functions = take.sorted_keys(deadlines), {}
   for _, deadline in ipairs(names) do
     if not take.is_text(deadline, take.NAME_MAX) then
-      fail(d, "deadlines[%s]: a deadline's name is text of 1 to %d characters", tostring(deadline), take.NAME_MAX)
+      fail(d, "deadlines[%s]: a deadline's name is UTF-8 text of 1 to %d characters", tostring(deadline), take.NAME_MAX)
     elseif type(deadlines[deadline]) ~= "function" then
       fail(d, 'deadlines["%s"] is %s; the handler of a deadline is a function', deadline,
         describe(deadlines[deadline]))

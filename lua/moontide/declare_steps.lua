@@ -16,7 +16,7 @@ local function take_text(d, where, key, value, what)
   if value == nil then
     fail(d, "%s has no %s: %s", where, key, what)
   elseif not take.is_text(value, take.NAME_MAX) then
-    fail(d, "%s: %s is %s; it must be text of 1 to %d characters", where, key, take.show(value), take.NAME_MAX)
+    fail(d, "%s: %s is %s; it must be UTF-8 text of 1 to %d characters", where, key, take.show(value), take.NAME_MAX)
   end
   return value
 end

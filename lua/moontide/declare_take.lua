@@ -118,7 +118,7 @@ function take.list(d, key, value)
   end
   for index, item in ipairs(value) do
     if not is_text(item, take.NAME_MAX) then
-      fail(d, "%s[%d] is %s; it must be text of 1 to %d characters", key, index, describe(item), take.NAME_MAX)
+      fail(d, "%s[%d] is %s; it must be UTF-8 text of 1 to %d characters", key, index, describe(item), take.NAME_MAX)
     elseif seen[item] then
       fail(d, '%s has "%s" twice', key, item)
     end
@@ -162,7 +162,7 @@ function take.by_type(d, key, on, word)
   local handlers, types = {}, sorted_keys(on)
   for _, event_type in ipairs(types) do
     if not is_text(event_type, take.TYPE_MAX) then
-      fail(d, "%s[%s]: an event type is text of 1 to %d characters", key, tostring(event_type), take.TYPE_MAX)
+      fail(d, "%s[%s]: an event type is UTF-8 text of 1 to %d characters", key, tostring(event_type), take.TYPE_MAX)
     end
     if type(on[event_type]) ~= "function" then
       fail(d, '%s["%s"] is %s; %s is a function', key, event_type, describe(on[event_type]), word)

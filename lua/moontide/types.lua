@@ -114,7 +114,7 @@ function types.enum(values, options)
   for index, word in ipairs(values) do
     local characters = type(word) == "string" and native.characters(word)
     if not characters or characters < 1 or characters > TEXT_MAX or word:find("%z") then
-      fail("t.enum: word %d is no text of 1 to %d characters", index, TEXT_MAX)
+      fail("t.enum: word %d is no UTF-8 text of 1 to %d characters", index, TEXT_MAX)
     end
     if seen[word] then
       fail('t.enum: "%s" is there twice', word)

@@ -176,9 +176,9 @@ dialect.each(function(database)
 
     it("names a file that cannot be opened and what went wrong", function()
       assert.matches("cannot open missing.ndjson: No such file or directory",
-        app:fails(1, "append", "missing.ndjson"), 1, true)
+        app:fails(64, "append", "missing.ndjson"), 1, true)
       app:exec("mkdir", "folder")
-      assert.matches("folder: Is a directory", app:fails(1, "append", "folder"), 1, true)
+      assert.matches("folder is a folder; give a file", app:fails(64, "append", "folder"), 1, true)
     end)
   end)
 

@@ -110,11 +110,29 @@ dialect.each(function(database)
         app:fails(64, "command", "bank.acount", "A-1", "look"), 1, true)
       assert.matches("has no command 'lok'; did you mean 'look'? (handlers/account.lua:2)",
         app:fails(64, "command", "bank.account", "A-1", "lok"), 1, true)
-      assert.matches("the command's arguments: ", app:fails(1, "command", "bank.account", "A-1", "look", "{"), 1, true)
+      assert.matches("the command's arguments: ", app:fails(64, "command", "bank.account", "A-1", "look", "{"), 1, true)
+      assert.matches("the id of the aggregate has 256 characters; 1 to 255 are allowed",
+        app:fails(64, "command", "bank.account", ("é"):rep(256), "look"), 1, true)
+      assert.matches("the id of the aggregate has 0 characters", app:fails(64, "command", "bank.account", "", "look"),
+        1, true)
       assert.matches("--id x is not a UUID", app:fails(64, "command", "bank.account", "A-1", "look", "--id", "x"), 1,
         true)
-      assert.matches("the command's metadata: a JSON object expected",
-        app:fails(1, "command", "bank.account", "A-1", "look", "--metadata", "[]"), 1, true)
+      assert.matches("--metadata: a JSON object is wanted",
+        app:fails(64, "command", "bank.account", "A-1", "look", "--metadata", "[]"), 1, true)
+    end)
+
+    it("reads its arguments from standard input", function()
+      local note = ("x"):rep(100000) -- more than one read, and than a system may allow as a word
+      app:ok("command", "bank.account", "A-1", "deposit", "-",
+        { stdin = ('{"amount":5,\n"note":"%s"}\n'):format(note) })
+      assert.equal(5, app:events()[1].payload.amount)
+      assert.matches("the command's arguments: ",
+        app:fails(1, "command", "bank.account", "A-1", "deposit", "-", { stdin = "" }), 1, true)
+      app:configure 'limits = { payload = "1KiB" }'
+      assert.matches("on standard input have more than 1024 bytes, which limits.payload allows",
+        app:fails(1, "command", "bank.account", "A-1", "deposit", "-", { stdin = ('{"note":"%s"}'):format(note) }),
+        1, true)
+      assert.equal(1, app:count())
     end)
 
     it("ends with 1 and the script's line when the command fails", function()

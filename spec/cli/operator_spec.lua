@@ -208,7 +208,12 @@ dialect.each(function(database)
       says(("projection 'notes' is unsubscribed; removed: 1 skip, 1 undelivered message, %d checkpoints and its row. "
         .. "What it derived stays; remove that before a host runs it from the start again"):format(PARTITIONS),
         "unsubscribe", "notes")
-      says("projection 'notes' is declared, but no host has run it yet: nothing changed", "unsubscribe", "notes")
+      says("projection 'notes' is declared, but no host has run it yet, or not since it was unsubscribed: nothing "
+        .. "changed", "unsubscribe", "notes")
+      says("projection 'notes' is declared, but no host has run it yet, or not since it was unsubscribed: nothing "
+        .. "changed", "resume", "notes")
+      assert.matches("or not since it was unsubscribed: there is nothing to pause",
+        world.app:fails(3, "pause", "notes"), 1, true)
     end)
 
     it("unsubscribe leaves no lease of the consumer, and all of its neighbour's", function()

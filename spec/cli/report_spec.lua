@@ -145,6 +145,10 @@ return moontide.projection "warn" { on = { ["t"] = function() seen = seen + 1 en
       assert.equal(1, #warnings)
       assert.matches("handlers/warn.lua", warnings[1], 1, true)
       assert.matches("seen", warnings[1], 1, true)
+      assert.equal(warnings[1] .. "\n", app:ok("check", "--quiet"))
+      assert.equal(app:ok("check", "--json"), app:ok("check", "--quiet", "--json"))
+      app:exec("rm", "handlers/warn.lua")
+      assert.equal("", app:ok("check", "--quiet"))
     end)
 
     for what, case in pairs {

@@ -76,15 +76,15 @@ dialect.each(function(database)
       assert.same({ type = "order", id = "B", state = "completed", deadlines = 0, steps = 0, outbox = 0,
         instance = rig:value "SELECT id AS value FROM SAGA_INSTANCES WHERE saga_type = 'order' AND saga_id = 'B'" },
         rig.app:json("sagas", "delete", "order", "B"))
-      assert.matches('saga order "A" is under way, and what it has done stays as it is: nothing was deleted; with '
-        .. "%-%-force it is", rig.app:fails(3, "sagas", "delete", "order", "A"))
+      assert.matches("saga 'A' of type 'order' is under way, and what it has done stays as it is: nothing was deleted; "
+        .. "with %-%-force it is", rig.app:fails(3, "sagas", "delete", "order", "A"))
       assert.same({ "order A active", "other A active", "other B active" }, listed())
-      assert.matches("saga order 'A' deleted, with 1 deadline and 0 rows of steps\n",
+      assert.matches("saga 'A' of type 'order' deleted, with 1 deadline and 0 rows of steps\n",
         rig.app:ok("sagas", "delete", "order", "A", "--force"))
       assert.same({ "other A active", "other B active" }, listed())
       assert.same({ "other", "other" }, { rig:query("SELECT saga_type AS t FROM SAGA_DEADLINES")[1].t,
         rig:query("SELECT saga_type AS t FROM SAGA_DEADLINES")[2].t })
-      assert.matches('there is no saga "A" of type order', rig.app:fails(1, "sagas", "delete", "order", "A"))
+      assert.matches("there is no saga 'A' of type 'order'", rig.app:fails(1, "sagas", "delete", "order", "A"))
       assert.matches("sagas delete needs to know which: TYPE ID",
         rig.app:fails(64, "sagas", "delete", "order"), 1, true)
       assert.matches("--force is for sagas delete",

@@ -158,6 +158,14 @@ describe("the command line", function()
       end
     end)
 
+    it("of bytes that are no text is told, but for paths", function()
+      mistake({ "read", "orders", "\255" }, "an argument of read is not valid UTF-8")
+      mistake({ "dead-letters", "--key", "a\192" }, "--key is not valid UTF-8")
+      mistake({ "command", "account", "\237\160\128", "open" }, "an argument of command is not valid UTF-8")
+      app:write("\255.ndjson", "")
+      app:ok("append", "\255.ndjson")
+    end)
+
     it("of several workers is refused where one process writes at a time", function()
       mistake({ "run", "--workers", "2" }, "one process write at a time")
       app:ok("--database", "sqlite::memory:", "run", "--until-idle", "--workers", "1")
@@ -178,7 +186,7 @@ describe("the command line", function()
     end)
 
     it("end at --", function()
-      assert.matches("cannot open --json", app:fails(1, "append", "--", "--json"), 1, true)
+      assert.matches("cannot open --json", app:fails(64, "append", "--", "--json"), 1, true)
     end)
   end)
 

@@ -58,7 +58,8 @@ static void every_wrong_member_is_named(void **state)
          "deadlines is a number; it must be a table of names and functions"},
         {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, deadlines = { "
          "[''] = run }",
-         "deadlines[]: a deadline's name is text of 1 to 255 characters"},
+         "deadlines[]: a deadline's name is UTF-8 text of 1 to 255 "
+         "characters"},
         {"id = id, on = { ['a.B'] = run }, starts = { 'a.B' }, deadlines = { "
          "late = 1 }",
          "deadlines[\"late\"] is a number; the handler of a deadline is a "

@@ -160,7 +160,7 @@ static void every_wrong_member_is_named(void **state)
                    "projection \"p\": on[\"a.B\"] is \"x\"; a handler is a "
                    "function");
     expect_refused("on = { print }", "projection \"p\": on[1]: an event type "
-                                     "is text of 1 to 255 characters");
+                                     "is UTF-8 text of 1 to 255 characters");
     expect_refused(ON ", inital = print",
                    "projection \"p\": unknown key inital; did you mean "
                    "\"initial\"?");
@@ -234,7 +234,7 @@ static void every_wrong_member_is_named(void **state)
                    "projection \"p\": aggregates has \"a\" twice");
     expect_refused(ON ", aggregates = { 1 }",
                    "projection \"p\": aggregates[1] is a number; it must be "
-                   "text of 1 to 255 characters");
+                   "UTF-8 text of 1 to 255 characters");
     expect_refused(ON ", revision = 0",
                    "projection \"p\": revision is 0; it must be a whole number "
                    "from 1 to 2147483647");
