@@ -267,6 +267,29 @@ static void write_pending(struct buffer *out,
     buffer_append_char(out, '}');
 }
 
+static void write_deadline_failure(struct buffer *out, bool *first,
+                                   const struct status_deadlines *d)
+{
+    const struct status_deadline_failure *failure = d->last_dead.saga != NULL
+                                                        ? &d->last_dead
+                                                        : &d->last_failed;
+    bool within = true;
+
+    json_write_key(out, first, "last_error");
+    if (failure->saga == NULL) {
+        buffer_append_string(out, "null");
+        return;
+    }
+    buffer_append_char(out, '{');
+    json_member_string(out, &within, "saga_id", failure->saga);
+    json_member_string(out, &within, "name", failure->name);
+    json_member_string(out, &within, "status", failure->status);
+    json_member_int64(out, &within, "attempts", failure->attempts);
+    json_member_time_or_null(out, &within, "next_retry_at", failure->next_at);
+    json_member_string(out, &within, "reason", failure->reason);
+    buffer_append_char(out, '}');
+}
+
 static void write_deadlines(struct buffer *out,
                             const struct status_deadlines *d)
 {
@@ -280,6 +303,7 @@ static void write_deadlines(struct buffer *out,
     json_member_int64(out, &first, "overdue", d->overdue);
     json_member_time_or_null(out, &first, "overdue_since", d->overdue_at);
     json_member_time_or_null(out, &first, "next_at", d->next_at);
+    write_deadline_failure(out, &first, d);
     buffer_append_char(out, '}');
 }
 

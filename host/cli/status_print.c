@@ -123,14 +123,14 @@ static void print_rate(struct output_table *table,
     buffer_free(&cell);
 }
 
-static void print_error(struct output_table *table,
-                        const struct status_consumer *consumer)
+/* NULL: none. */
+static void print_error(struct output_table *table, const char *error)
 {
-    struct text reason = text_of(consumer->failure.reason);
+    struct text reason = text_of(error);
     struct buffer cell = BUFFER_EMPTY;
     size_t shown;
 
-    if (consumer->failure.position == 0) {
+    if (error == NULL) {
         output_cell_string(table, "-");
         return;
     }
@@ -171,22 +171,36 @@ static void print_consumers(FILE *out, bool color,
         if (rated)
             print_rate(&table, consumer);
         if (failed)
-            print_error(&table, consumer);
+            print_error(&table, consumer->failure.position != 0
+                                    ? consumer->failure.reason
+                                    : NULL);
         print_undelivered(&table, report, consumer);
     }
     output_table_end(&table, out);
 }
 
+/* What lies dead says more than what is tried again. */
+static const char *last_error(const struct status_deadlines *d)
+{
+    return d->last_dead.saga != NULL ? d->last_dead.reason
+                                     : d->last_failed.reason;
+}
+
 static void print_deadlines(FILE *out, bool color,
                             const struct status_report *report)
 {
-    static const char *const headings[] = {
-        "saga", ">deadlines", ">failed", ">dead", ">overdue", "next at", NULL};
+    const char *headings[] = {"saga",     ">deadlines", ">failed", ">dead",
+                              ">overdue", "next at",    NULL,      NULL};
     struct output_table table;
     char at[CLOCK_TEXT_SIZE];
+    bool failed = false;
 
     if (report->ndeadlines == 0)
         return;
+    for (size_t i = 0; i < report->ndeadlines; i++)
+        failed = failed || last_error(&report->deadlines[i]) != NULL;
+    if (failed)
+        headings[6] = "last error";
     fputc('\n', out);
     output_table_begin(&table, headings, color);
     for (size_t i = 0; i < report->ndeadlines; i++) {
@@ -200,6 +214,8 @@ static void print_deadlines(FILE *out, bool color,
         if (d->next_at != 0)
             clock_format(d->next_at, at);
         output_cell_string(&table, d->next_at != 0 ? at : "");
+        if (failed)
+            print_error(&table, last_error(d));
     }
     output_table_end(&table, out);
 }

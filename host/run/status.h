@@ -94,6 +94,16 @@ struct status_consumer {
 };
 
 /** The deadlines of one saga type. */
+/** One deadline that could not be fired. */
+struct status_deadline_failure {
+    const char *saga; /* its id; NULL: there is no such deadline */
+    const char *name;
+    const char *status;
+    const char *reason;
+    int64_t attempts;
+    int64_t next_at; /* when it is tried again; 0: never */
+};
+
 struct status_deadlines {
     const char *type;
     int64_t count;
@@ -103,8 +113,8 @@ struct status_deadlines {
     int64_t overdue;    /* should have fired by now */
     int64_t overdue_at; /* since when; 0: none */
     int64_t next_at;    /* when the next one is due; 0: none is */
-    /* the last of the dead ones; NULL: there is none */
-    const char *dead_saga, *dead_name, *dead_reason;
+    /* the last of those that lie dead, and of those that are tried again */
+    struct status_deadline_failure last_dead, last_failed;
 };
 
 /** How far the topic of a projection's read models is compacted. */

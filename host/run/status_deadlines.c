@@ -37,23 +37,43 @@ static enum status take_type(void *arg, struct db_rows *row, struct diag *diag)
     return STATUS_OK;
 }
 
-struct dead {
-    struct status_deadlines *deadlines;
+struct looking {
+    struct status_deadline_failure *failure;
+    const char *status;
     struct arena *arena;
 };
 
-static enum status take_dead(void *arg, struct db_rows *row, struct diag *diag)
+static enum status take_failure(void *arg, struct db_rows *row,
+                                struct diag *diag)
 {
-    const struct dead *dead = arg;
-    struct status_deadlines *d = dead->deadlines;
+    const struct looking *looking = arg;
+    struct arena *arena = looking->arena;
 
     (void)diag;
-    d->dead_saga = arena_string(dead->arena, db_get_text(row, 0));
-    d->dead_name = arena_string(dead->arena, db_get_text(row, 1));
-    d->dead_reason = db_is_null(row, 2)
-                         ? "no reason is told"
-                         : arena_string(dead->arena, db_get_text(row, 2));
+    *looking->failure = (struct status_deadline_failure){
+        .saga = arena_string(arena, db_get_text(row, 0)),
+        .name = arena_string(arena, db_get_text(row, 1)),
+        .status = looking->status,
+        .reason = db_is_null(row, 2) ? "no reason is told"
+                                     : arena_string(arena, db_get_text(row, 2)),
+        .attempts = db_get_int64(row, 3),
+        .next_at = db_is_null(row, 4) ? 0 : db_get_timestamp(row, 4),
+    };
     return STATUS_OK;
+}
+
+static enum status read_failure(struct application *app, const char *type,
+                                enum deadline_status of,
+                                struct status_deadline_failure *failure,
+                                struct arena *arena, struct diag *diag)
+{
+    struct looking looking = {failure, deadline_status_word(of), arena};
+    const struct db_value params[] = {db_string(type),
+                                      db_string(looking.status)};
+
+    return db_rows_each(app->db,
+                        catalog_sql(app->catalog, SQL_STATUS_FAILED_DEADLINE),
+                        params, 2, take_failure, &looking, diag);
 }
 
 enum status status_deadlines_read(struct application *app,
@@ -73,14 +93,14 @@ enum status status_deadlines_read(struct application *app,
                           catalog_sql(app->catalog, SQL_STATUS_DEADLINES),
                           &param, 1, take_type, &reading, diag);
     for (size_t i = 0; status == STATUS_OK && i < report->ndeadlines; i++) {
-        struct dead dead = {&report->deadlines[i], &report->arena};
+        struct status_deadlines *d = &report->deadlines[i];
 
-        if (dead.deadlines->dead == 0)
-            continue;
-        param = db_string(dead.deadlines->type);
-        status = db_rows_each(
-            app->db, catalog_sql(app->catalog, SQL_STATUS_DEAD_DEADLINE),
-            &param, 1, take_dead, &dead, diag);
+        if (d->dead > 0)
+            status = read_failure(app, d->type, DEADLINE_DEAD_LETTER,
+                                  &d->last_dead, &report->arena, diag);
+        if (status == STATUS_OK && d->failed > 0)
+            status = read_failure(app, d->type, DEADLINE_FAILED,
+                                  &d->last_failed, &report->arena, diag);
     }
     return status;
 }
@@ -132,9 +152,10 @@ static void dead_problem(const struct status_deadlines *d,
 {
     buffer_printf(sentence, "saga '%s' has ", d->type);
     status_word_count(sentence, d->dead, "dead deadline");
-    if (d->dead_name != NULL)
+    if (d->last_dead.saga != NULL)
         buffer_printf(sentence, ", the last of them '%s' of saga '%s': %s",
-                      d->dead_name, d->dead_saga, d->dead_reason);
+                      d->last_dead.name, d->last_dead.saga,
+                      d->last_dead.reason);
     buffer_printf(sentence,
                   "; `moontide deadlines list %s --status DEAD_LETTER` lists "
                   "them, with retry they are fired again",
@@ -156,6 +177,34 @@ static void dead_problem(const struct status_deadlines *d,
                   d->type);
 }
 
+/* They are tried again by themselves, while they are fired at all. */
+static void failed_problem(const struct status_report *report,
+                           const struct status_deadlines *d,
+                           struct buffer *sentence)
+{
+    const struct status_deadline_failure *last = &d->last_failed;
+    char at[CLOCK_TEXT_SIZE];
+
+    buffer_printf(sentence, "saga '%s' has ", d->type);
+    status_word_count(sentence, d->failed, "failed deadline");
+    if (last->saga != NULL) {
+        buffer_printf(sentence, ", the last of them '%s' of saga '%s'",
+                      last->name, last->saga);
+        if (last->next_at > report->deadline_us) {
+            clock_format(last->next_at, at);
+            buffer_printf(sentence, ", tried again at %s", at);
+        } else {
+            buffer_append_string(sentence, ", which is due again");
+        }
+        buffer_append_string(sentence, ", after ");
+        status_word_count(sentence, last->attempts, "attempt");
+        buffer_printf(sentence, ": %s", last->reason);
+    }
+    buffer_printf(sentence,
+                  "; `moontide deadlines list %s --status FAILED` lists them",
+                  d->type);
+}
+
 void status_deadlines_problems(struct status_report *report)
 {
     struct buffer sentence = BUFFER_EMPTY;
@@ -165,6 +214,11 @@ void status_deadlines_problems(struct status_report *report)
 
         if (d->dead > 0) {
             dead_problem(d, &sentence);
+            status_word_keep(&report->arena, &report->problems,
+                             &report->nproblems, &sentence);
+        }
+        if (d->failed > 0) {
+            failed_problem(report, d, &sentence);
             status_word_keep(&report->arena, &report->problems,
                              &report->nproblems, &sentence);
         }

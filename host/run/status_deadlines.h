@@ -14,7 +14,8 @@ enum status status_deadlines_read(struct application *app,
                                   struct status_report *report,
                                   struct diag *diag) MUST_CHECK;
 
-/** Adds a problem for what lies dead, and one for what is overdue. */
+/** Adds a problem for what lies dead, for what failed and is tried again, and
+ * for what is overdue. */
 void status_deadlines_problems(struct status_report *report);
 
 #endif

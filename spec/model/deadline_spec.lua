@@ -321,6 +321,33 @@ dialect.each(function(database)
         assert.equal(3, rig.host:emitted("spec.Seen")[4].payload.attempt)
       end)
 
+      it("is told by status, when it is tried again and why it failed", function()
+        start(nil, { retry = SOON })
+        place("A", { carry = { fails = 99 } })
+        place "B"
+        rig:run()
+        local function status() return rig.app:json("status") end
+        assert.same(moontide.null, status().deadlines[1].last_error)
+        assert.is_nil(rig.app:ok("status"):find("last error", 1, true))
+        later "16m"
+        local report = status()
+        local last = report.deadlines[1].last_error
+        assert.same({ "A", "payment", "FAILED", 1 }, { last.saga_id, last.name, last.status, last.attempts })
+        assert.match("spec.lua:%d+: not yet", last.reason)
+        assert.is_string(last.next_retry_at)
+        assert.match("^saga 'order' has 1 failed deadline, the last of them 'payment' of saga 'A', .* after 1 attempt: "
+          .. ".*spec.lua:%d+: not yet.*; `moontide deadlines list order %-%-status FAILED` lists them$",
+          report.problems[1])
+        assert.match("next at +last error\norder .* error: .*spec.lua", rig.app:ok("status"))
+        for _ = 1, 6 do later "5m" end
+        report = status()
+        last = report.deadlines[1].last_error
+        assert.same({ "A", "DEAD_LETTER", 3, moontide.null },
+          { last.saga_id, last.status, last.attempts, last.next_retry_at })
+        assert.equal(1, #report.problems)
+        assert.match("has 1 dead deadline, the last of them 'payment' of saga 'A': ", report.problems[1], 1, true)
+      end)
+
       it("is a dead letter in the end, and what follows is applied", function()
         start(nil, { retry = SOON })
         place("A", { carry = { fails = 99 } })
