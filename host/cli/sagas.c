@@ -23,6 +23,8 @@
 static void write_saga(struct buffer *out, bool *first, struct text type,
                        const struct saga_instance *saga)
 {
+    char version[24];
+
     json_member_text(out, first, "type", type);
     json_member_text(out, first, "id", saga->saga_id);
     json_member_string(out, first, "state",
@@ -31,7 +33,9 @@ static void write_saga(struct buffer *out, bool *first, struct text type,
     if (saga->completed)
         json_member_time(out, first, "completed_at", saga->completed_at);
     json_member_id(out, first, "instance", &saga->id);
-    json_member_int64(out, first, "version", saga->version);
+    /* it counts from a random number, which a double would not keep */
+    snprintf(version, sizeof(version), "%" PRId64, saga->version);
+    json_member_string(out, first, "version", version);
 }
 
 static void print_list_json(struct cli *cli, const struct saga_list *list)
