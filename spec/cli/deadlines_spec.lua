@@ -117,7 +117,7 @@ dialect.each(function(database)
       assert.same({ "order", 4, 0, 2, 0 }, { status.deadlines[1].saga_type, status.deadlines[1].deadlines,
         status.deadlines[1].failed, status.deadlines[1].dead_letters, status.deadlines[1].overdue })
       local problems = table.concat(status.problems, "\n")
-      assert.matches("saga 'order' has 2 dead deadlines, the last of them 'payment' of saga \"O%-%d\": "
+      assert.matches("saga 'order' has 2 dead deadlines, the last of them 'payment' of saga 'O%-%d': "
         .. "error: handlers/order.lua:%d+: no money; `moontide deadlines list order %-%-status DEAD_LETTER`", problems)
       app:ok("deadlines", "retry", "--status", "DEAD_LETTER")
       app:configure 'partitions = 12, workers = 0, grants = { "os" }, clock_offset = "31d"'
