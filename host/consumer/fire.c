@@ -134,11 +134,6 @@ static void fails(struct consumer *c, struct batch *batch, size_t i,
         .failure = apply_keep_failure(c, failure),
         .next_at = outcome_retry_at(retry, &row->message, attempts, batch->now),
     };
-    if (!failure->waits)
-        return;
-    /* what was not tried costs no attempt */
-    f->status = row->attempts > 0 ? DEADLINE_FAILED : DEADLINE_PENDING;
-    f->attempts = row->attempts;
 }
 
 static enum key_hold unit_fails(struct consumer *c, void *arg, size_t unit,
@@ -151,24 +146,32 @@ static enum key_hold unit_fails(struct consumer *c, void *arg, size_t unit,
     return KEY_FREE; /* neither messages nor other deadlines wait for it */
 }
 
+/* It costs no attempt, nor does the one that was counted for it already. */
+static void waits(struct consumer *c, struct batch *batch, size_t i,
+                  const char *why)
+{
+    struct deadline_failed *f = &batch->failed[i];
+    int attempts = batch->rows[i].attempts - (batch->counted ? 1 : 0);
+    struct failure failure;
+
+    failure_set(&failure, false, "held", "%s", why);
+    failure.waits = true;
+    fails(c, batch, i, attempts, &failure);
+    f->status = attempts > 0 ? DEADLINE_FAILED : DEADLINE_PENDING;
+    f->next_at = batch->now + HELD_US;
+}
+
 /* A message of the saga failed and is to be applied yet: what the saga knows is
  * behind what has happened to it, as for its later messages. */
 static void unit_waits(struct consumer *c, void *arg, size_t unit,
                        enum key_hold hold)
 {
-    struct batch *batch = arg;
-    size_t i = c->units[unit].origin;
-    struct failure failure;
-
-    failure_set(&failure, false, "held",
-                hold == KEY_DEAD
-                    ? "it waits for a dead letter of its saga to be retried or "
-                      "deleted"
-                    : "it waits for a message of its saga that failed and is "
-                      "tried again");
-    failure.waits = true;
-    fails(c, batch, i, batch->rows[i].attempts, &failure);
-    batch->failed[i].next_at = batch->now + HELD_US;
+    waits(c, arg, c->units[unit].origin,
+          hold == KEY_DEAD
+              ? "it waits for a dead letter of its saga to be retried or "
+                "deleted"
+              : "it waits for a message of its saga that failed and is tried "
+                "again");
 }
 
 /* --- one transaction ------------------------------------------------------ */
@@ -184,6 +187,14 @@ static bool is_counted(const struct consumer *c, const struct deadline *row)
     return c->fire.counted_attempts > 0 &&
            row->attempts == c->fire.counted_attempts &&
            uuid_equal(&row->id, &c->fire.counted);
+}
+
+/* Nothing that lies behind such a message is read, and the answer that the
+ * deadline is the time-out of may be there. */
+static bool is_blocked(const struct consumer *c, const struct deadline *row)
+{
+    return row->partition >= 0 && row->partition < c->held.partitions &&
+           c->held.blocked[row->partition];
 }
 
 /* The attempt that spent the budget was counted before it was made, and its
@@ -203,7 +214,8 @@ static void take_careful(const struct consumer *c, struct batch *batch)
         count++;
     if (count == 0 && batch->count > 0) {
         batch->counted = is_counted(c, &batch->rows[0]);
-        batch->counts = !batch->counted && !is_spent(c, &batch->rows[0]);
+        batch->counts = !batch->counted && !is_spent(c, &batch->rows[0]) &&
+                        !is_blocked(c, &batch->rows[0]);
         count = 1;
     }
     batch->whole = batch->whole && count == batch->count;
@@ -239,6 +251,13 @@ static void rows_to_units(struct consumer *c, struct batch *batch)
         struct failure recorded;
 
         batch->fails[i] = false;
+        if (is_blocked(c, row)) {
+            waits(c, batch, i,
+                  "it waits for a message whose saga cannot be told: that one "
+                  "and what lies behind it in its partition may be of its "
+                  "saga");
+            continue;
+        }
         if (!batch->counted && is_spent(c, row)) {
             failure_recorded(&recorded, row->reason);
             fails(c, batch, i, row->attempts, &recorded);

@@ -280,6 +280,24 @@ dialect.each(function(database)
       assert.equal(1, rig.app:json("status").deadlines[1].failed)
     end)
 
+    it("waits while its partition does for a message whose saga cannot be told", function()
+      start(nil, { retry = { attempts = 1 }, on_error = "dead_letter_key" })
+      place "A"
+      rig:run()
+      rig:append_all { { "X", "spec.Paid", {} }, { "A", "spec.Paid", { order = "A" } } }
+      rig:run()
+      assert.same({ "A placed" }, seen())
+      later "16m"
+      later "6s"
+      assert.same({ "A placed" }, seen())
+      assert.same({ "A payment PENDING 0" }, rows())
+      assert.match("a message whose saga cannot be told", rig:query("SELECT * FROM SAGA_DEADLINES")[1].failure_reason)
+      rig.app:ok("dead-letters", "delete", "2")
+      later "6s"
+      assert.same({ "A placed", "A paid" }, seen())
+      assert.same({}, rows())
+    end)
+
     it("fires in the order of due times, whatever the transaction takes", function()
       start(nil, { batch = 7 })
       local list, wanted = {}, {}
