@@ -414,7 +414,8 @@ enum status host_step(struct host *host, struct host_progress *progress,
     if (status == STATUS_OK)
         status = host_compact(host, diag);
     host->worked = status == STATUS_OK && any;
-    progress->idle = status == STATUS_OK && !any && !host_retains_more(host);
+    progress->idle = status == STATUS_OK && !any && !host->marks_wait &&
+                     !host_retains_more(host);
     if (status == STATUS_OK) {
         backoff_reset(&host->backoff);
         host->conflicted_at = 0;

@@ -120,12 +120,15 @@ enum status host_advance_marks(struct host *host, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
+    host->marks_wait = false;
     for (size_t i = 0; i < host->ntopics && status == STATUS_OK; i++) {
         struct host_topic *topic = host->topics[i];
         bool undone;
 
-        if (mark_can_wait(host, topic))
+        if (mark_can_wait(host, topic)) {
+            host->marks_wait |= host->worked;
             continue;
+        }
         status = flight_settle(&host->flight, &undone, diag);
         if (status != STATUS_OK)
             return status;

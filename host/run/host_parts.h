@@ -68,6 +68,7 @@ struct host {
     struct pace pace;  /* of the looks when there is nothing to do */
     int64_t marked_at; /* monotonic: when they were looked at last */
     bool worked;       /* the newest round applied something */
+    bool marks_wait;   /* ... so this one left a mark for the next to look at */
     struct retainer retainer;
     struct saga_retainer saga_retainer;
     struct compactor compactor;

@@ -477,6 +477,23 @@ dialect.each(function(database)
       assert.equal(id, stream[1].metadata.causation_id)
     end)
 
+    it("is run to the end of what the commands of its deadlines lead to", function()
+      start([[return {
+        moontide.projection "sums" { on = { ["purse.Filled"] = function(state) state.n = (state.n or 0) + 1 end } },
+        moontide.aggregate "spec.purse" { apply = { ["purse.Filled"] = function() end },
+          commands = { fill = function(_, args) return { moontide.event("purse.Filled", args) } end } },
+        moontide.saga "order" { id = moontide.by "order", starts = { "spec.Placed" },
+          on = { ["spec.Placed"] = function(saga) saga:deadline("late", "15m") end,
+            ["purse.Filled"] = function() end },
+          deadlines = { late = function(saga, _, ctx) ctx:dispatch("spec.purse", saga.id, "fill", { by = 2 }) end },
+        } }]])
+      rig:append("A", "spec.Placed", { order = "A" })
+      rig:run()
+      rig.host:advance "16m"
+      rig:run()
+      assert.equal(1, rig.host:read("sums", "A").n)
+    end)
+
     it("begins at the beginning, or, if it says so, with what comes from now on", function()
       start [[return moontide.projection "other" { on = { ["spec.Placed"] = function() end } }]]
       rig:append("A", "spec.Placed", { order = "A" })
