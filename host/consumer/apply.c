@@ -5,6 +5,8 @@
 #include "consumer/flight.h"
 #include "consumer/outcome.h"
 #include "consumer/recorded.h"
+#include "consumer/retry_turn.h"
+#include "consumer/standing.h"
 
 /* Units that a page may have for each of its messages, on average, before it
  * is cut short. */
@@ -40,7 +42,7 @@ enum status apply_begin(struct consumer *c, bool *run,
                           "partition %d was taken over by another instance",
                           lost);
     else if (status == STATUS_OK &&
-             (lock->epoch != c->row.epoch || !consumer_stands_at(c, &stored)))
+             (lock->epoch != c->row.epoch || !standing_is_at(c, &stored)))
         status = diag_set(diag, STATUS_FENCED,
                           "the checkpoints were moved by somebody else");
     checkpoints_free(&stored);
@@ -403,7 +405,7 @@ static void page_committed(struct consumer *c, const struct poll *poll,
     apply_committed(c);
     if (c->met_recorded) { /* what it holds counts from now on */
         c->held_known = false;
-        consumer_look_now(c);
+        retry_turn_now(c);
     }
 }
 

@@ -3,14 +3,14 @@
 #include "base/memory.h"
 #include "consumer/apply.h"
 #include "consumer/careful.h"
-#include "consumer/deadline.h"
 #include "consumer/declared.h"
 #include "consumer/fire.h"
 #include "consumer/flight.h"
 #include "consumer/gap.h"
 #include "consumer/poll.h"
 #include "consumer/rebuild.h"
-#include "consumer/retry.h"
+#include "consumer/retry_turn.h"
+#include "consumer/standing.h"
 
 #include <assert.h>
 
@@ -25,25 +25,6 @@
 
 /* Messages of the first page, when nothing is known of what they cost. */
 #define FIRST_LIMIT 500
-
-/* How long a start that met another one is tried again. */
-#define START_FOR_US (2 * CLOCK_SECOND)
-
-/* Undelivered messages are looked at so often although none is due: an
- * operator may have settled some. */
-#define LOOK_EVERY_US (2 * CLOCK_SECOND)
-
-/* Looking for what is due takes a part of the time like one in so many. */
-#define LOOK_SHARE 20
-
-/* While there are pages, retries that come due one by one are gathered, so that
- * all of them together take one part in so many of the time; none of them waits
- * longer for that. */
-#define GATHER_SHARE  10
-#define GATHER_MAX_US CLOCK_SECOND
-
-/* Over empty stretches a checkpoint is saved no more often than this. */
-#define SAVE_EVERY_US (60 * CLOCK_SECOND)
 
 /* More than any clock_offset, so that no interval begins below zero. */
 #define TIME_ORIGIN_US (200 * INT64_C(365) * 24 * 3600 * CLOCK_SECOND)
@@ -121,187 +102,6 @@ void consumer_declare(struct consumer *c, const struct fingerprint *declared,
     c->rebuild_on_change = rebuild_on_change;
 }
 
-static void copy_positions(struct checkpoints *to,
-                           const struct checkpoints *from)
-{
-    memcpy(to->position, from->position,
-           (size_t)from->partitions * sizeof(*from->position));
-}
-
-bool consumer_stands_at(const struct consumer *c,
-                        const struct checkpoints *other)
-{
-    for (size_t i = 0; i < c->leases.count; i++) {
-        int64_t p = c->leases.mine[i];
-
-        if (other->position[p] != c->stored.position[p])
-            return false;
-    }
-    return true;
-}
-
-void consumer_forget_last_batch(struct consumer *c)
-{
-    copy_positions(&c->stored, &c->before);
-    copy_positions(&c->reached, &c->before);
-}
-
-/* Takes what undelivered messages hold into memory; needs a transaction. */
-static enum status take_holds(struct consumer *c, struct diag *diag)
-{
-    enum status status = STATUS_OK;
-
-    undelivered_keys_clear(&c->held);
-    if (c->retries.any)
-        status = undelivered_keys_read(c->env->db, c->env->catalog, c->row.id,
-                                       c->source, &c->held, diag);
-    c->held_known = status == STATUS_OK;
-    return status;
-}
-
-/* Takes the stored rows into memory; needs a transaction. */
-static enum status take_position(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    struct checkpoint_lock lock = {.epoch = 0};
-    enum status status = checkpoint_read(env->db, env->catalog, c->row.id,
-                                         c->source, &c->stored, &lock, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    copy_positions(&c->reached, &c->stored);
-    c->row.state = lock.state;
-    c->row.halt_reason = lock.halt_reason;
-    c->row.epoch = lock.epoch;
-    c->replay_through = lock.replay_through;
-    c->incomplete = lock.incomplete;
-    buffer_clear(&c->swept);
-    c->finish_at = 0;
-    event_page_forget(&c->page);
-    /* where it has not moved on, it met its conflicts over the same messages:
-     * they count, also when one of them has cost the connection */
-    if (!consumer_stands_at(c, &c->before))
-        c->conflicts = 0;
-    copy_positions(&c->before, &c->stored);
-    c->quiet = c->careful = false;
-    fire_look_now(c);
-    c->retries = (struct consumer_retries){
-        .any = lock.undelivered,
-        .singly = c->retries.singly,
-        .conflicts = c->retries.conflicts,
-    };
-    return take_holds(c, diag);
-}
-
-/* A start gives what halted the consumer a fresh budget (design 3). */
-static enum status revive(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    enum status status = undelivered_revive(env->db, env->catalog, c->row.id,
-                                            diag);
-
-    if (status == STATUS_OK)
-        status = registry_set_state(env->db, env->catalog, &c->row,
-                                    CONSUMER_RUNNING, HALT_NONE,
-                                    clock_now(env->clock), diag);
-    if (status == STATUS_OK) {
-        c->row.state = CONSUMER_RUNNING;
-        c->row.halt_reason = HALT_NONE;
-    }
-    return status;
-}
-
-/* What is there already is not for it. Whatever may still become visible at a
- * lower position is. */
-static enum status begin_at(struct consumer *c, int64_t end, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    const struct db_value params[] = {db_string(c->row.id),
-                                      db_string(c->source), db_integer(end)};
-
-    return db_execute(env->db, catalog_sql(env->catalog, SQL_CHECKPOINT_BEGIN),
-                      params, 3, NULL, diag);
-}
-
-static enum status start_once(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    struct declared_outcome outcome;
-    int64_t end = 0, now;
-    enum status status = deadline_clock(env->db, env->clock, &now, diag);
-
-    if (status == STATUS_OK && c->starts_now)
-        status = high_water_mark_look(env->db, env->catalog, c->source, &end,
-                                      diag);
-    if (status == STATUS_OK)
-        status = db_begin(env->db, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    status = registry_subscribe(env->db, env->catalog, &c->name, c->source,
-                                env->partitions, env->ids,
-                                clock_now(env->clock), &c->row, diag);
-    if (status == STATUS_OK && c->starts_now)
-        status = begin_at(c, end, diag);
-    if (status == STATUS_OK && c->row.state == CONSUMER_HALTED &&
-        c->row.halt_reason == HALT_APPLY_ERROR && !c->keeps_halt)
-        status = revive(c, diag);
-    if (status == STATUS_OK)
-        status = declared_check(c, true, &outcome, diag);
-    if (status == STATUS_OK)
-        status = take_position(c, diag);
-    if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
-    if (status != STATUS_OK)
-        db_rollback(env->db);
-    else
-        declared_tell(c, &outcome);
-    return status;
-}
-
-/* Hosts that start together meet in the same rows, and one of them may have to
- * do it again. What does not fit is this consumer's trouble and no other's, so
- * it is found before the first batch, and not here. */
-enum status consumer_start(struct consumer *c, struct diag *diag)
-{
-    int64_t end = clock_monotonic() + START_FOR_US;
-    enum status status;
-
-    do {
-        status = start_once(c, diag);
-    } while (status == STATUS_CONFLICT && clock_monotonic() < end);
-    if (status != STATUS_OK)
-        return status;
-    c->takes_over = false;
-    c->unchecked |= c->applier.ops->fits != NULL;
-    return STATUS_OK;
-}
-
-static bool is_running(const struct consumer *c)
-{
-    return c->row.state == CONSUMER_RUNNING;
-}
-
-enum status consumer_open(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    enum status status = db_begin(env->db, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    status = registry_read(env->db, env->catalog, &c->name, &c->row, diag);
-    if (status == STATUS_OK && !c->row.exists)
-        status = diag_set(
-            diag, STATUS_REFUSED,
-            "%s '%s' is declared, but no host has run it yet, or not "
-            "since it was unsubscribed",
-            c->name.type, c->name.name);
-    if (status == STATUS_OK)
-        status = take_position(c, diag);
-    db_rollback(env->db);
-    return status;
-}
-
 /* What was taken over from one that had lapsed begins carefully; what was lost
  * is somebody else's to be careful with. */
 static void take_leases(struct consumer *c)
@@ -324,7 +124,7 @@ static void take_leases(struct consumer *c)
 
 enum status consumer_reload(struct consumer *c, struct diag *diag)
 {
-    bool ran = is_running(c);
+    bool ran = consumer_runs(c);
     int64_t epoch = c->row.epoch;
     enum status status;
     bool undone;
@@ -335,7 +135,7 @@ enum status consumer_reload(struct consumer *c, struct diag *diag)
     status = db_begin(c->env->db, diag);
     if (status != STATUS_OK)
         return status;
-    status = take_position(c, diag);
+    status = standing_take(c, diag);
     db_rollback(c->env->db);
     if (status != STATUS_OK)
         return status;
@@ -374,142 +174,17 @@ void consumer_adapt(struct consumer *c, size_t count, int64_t took_us)
 bool consumer_is_behind(const struct consumer *c, int64_t mark)
 {
     /* positions start at 1: there is nothing to read in an empty topic */
-    for (int p = 0; mark > 0 && is_running(c) && p < c->reached.partitions; p++)
+    for (int p = 0; mark > 0 && consumer_runs(c) && p < c->reached.partitions;
+         p++)
         if (leases_hold(&c->leases, p) && c->reached.position[p] < mark &&
             !c->held.blocked[p])
             return true;
-    return is_running(c) && rebuild_is_read(c);
-}
-
-bool consumer_awaits_retry(const struct consumer *c)
-{
-    return is_running(c) && c->retries.any && c->retries.next_at != INT64_MAX;
-}
-
-/* --- undelivered messages ------------------------------------------------- */
-
-void consumer_look_now(struct consumer *c)
-{
-    c->retries.next_at = 0;
-    c->retries.not_before = 0;
-}
-
-static bool look_is_due(const struct consumer *c)
-{
-    const struct consumer_retries *r = &c->retries;
-    int64_t now = consumer_time(c->env);
-
-    if (!r->any || now < r->not_before)
-        return false;
-    return consumer_clock(c->env) >= r->next_at ||
-           now - r->looked_at >= LOOK_EVERY_US;
-}
-
-/* When pages have had their part of the time after a look that took so long. */
-static int64_t gather_until(const struct consumer_retries *r, int64_t took_us)
-{
-    int64_t pages = (GATHER_SHARE - 1) * took_us;
-
-    return r->looked_at + (pages < GATHER_MAX_US ? pages : GATHER_MAX_US);
-}
-
-static enum status read_holds(struct consumer *c, struct diag *diag)
-{
-    enum status status = db_begin(c->env->db, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    status = take_holds(c, diag);
-    db_rollback(c->env->db);
-    return status;
-}
-
-static bool any_blocked(const struct consumer *c)
-{
-    for (int p = 0; p < c->held.partitions; p++)
-        if (leases_hold(&c->leases, p) && c->held.blocked[p])
-            return true;
-    return false;
-}
-
-/* Tries what is due, at most a batch of it. */
-static enum status look(struct consumer *c, bool *worked, struct diag *diag)
-{
-    struct consumer_retries *r = &c->retries;
-    int64_t began = consumer_time(c->env);
-    bool blocked = any_blocked(c);
-    enum status status = retry_due(c, worked, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    r->looked_at = consumer_time(c->env);
-    r->doubtful = false;
-    r->not_before = *worked
-                        ? 0
-                        : r->looked_at + LOOK_SHARE * (r->looked_at - began);
-    if (blocked && !*worked)
-        c->held_known = false;
-    /* pages and retries take turns, unless some partitions would be read
-     * apart from the others for that */
-    r->yields = *worked && !blocked;
-    r->gathers = r->yields && !r->cut ? gather_until(r, r->looked_at - began)
-                                      : 0;
-    return STATUS_OK;
-}
-
-static enum status check_fits(const struct consumer *c, struct diag *diag)
-{
-    const struct applier *applier = &c->applier;
-
-    return applier->ops->fits == NULL
-               ? STATUS_OK
-               : applier->ops->fits(applier->self, c->env->db, diag);
-}
-
-/* An operator let it run, it was rebuilt, or another process has worked in its
- * partitions: by what this process has loaded? */
-static enum status check_again(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    struct declared_outcome outcome;
-    struct consumer_row row;
-    enum status status = db_begin(env->db, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    status = registry_read(env->db, env->catalog, &c->name, &row, diag);
-    if (status == STATUS_OK)
-        status = declared_overtaken(c, &row, diag);
-    if (status == STATUS_OK)
-        status = check_fits(c, diag);
-    if (status == STATUS_OK) {
-        c->row = row;
-        status = declared_check(c, false, &outcome, diag);
-    }
-    if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
-    if (status != STATUS_OK) {
-        db_rollback(env->db);
-        return status;
-    }
-    declared_tell(c, &outcome);
-    c->unchecked = false;
-    return STATUS_OK;
+    return consumer_runs(c) && rebuild_is_read(c);
 }
 
 enum status consumer_check(struct consumer *c, struct diag *diag)
 {
-    return c->unchecked ? check_again(c, diag) : STATUS_OK;
-}
-
-/* Whether some position was reached over an empty stretch and not saved. */
-static bool has_unsaved(const struct consumer *c)
-{
-    for (int p = 0; p < c->reached.partitions; p++)
-        if (leases_hold(&c->leases, p) &&
-            c->stored.position[p] < c->reached.position[p])
-            return true;
-    return false;
+    return c->unchecked ? declared_check_again(c, diag) : STATUS_OK;
 }
 
 /* Deadlines and pages take turns. */
@@ -536,30 +211,29 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
     enum status status;
 
     *worked = false;
-    if (!is_running(c) || c->leases.count == 0)
+    if (!consumer_runs(c) || c->leases.count == 0)
         return STATUS_OK;
     if (c->unchecked) {
-        status = check_again(c, diag);
+        status = declared_check_again(c, diag);
         if (status != STATUS_OK)
             return status;
-        *worked = !is_running(c);
+        *worked = !consumer_runs(c);
         if (*worked)
             return STATUS_OK;
     }
     if (!c->held_known) {
-        status = read_holds(c, diag);
+        status = standing_read_holds(c, diag);
         if (status != STATUS_OK)
             return status;
     }
-    if (!c->retries.yields && look_is_due(c) &&
-        consumer_time(c->env) >= c->retries.gathers) {
-        status = look(c, worked, diag);
-        if (status != STATUS_OK || *worked || !is_running(c))
+    if (retry_turn_comes(c)) {
+        status = retry_turn_take(c, worked, diag);
+        if (status != STATUS_OK || *worked || !consumer_runs(c))
             return status;
     }
     c->retries.yields = false;
     status = fire_turn(c, mark, worked, diag);
-    if (status != STATUS_OK || *worked || !is_running(c))
+    if (status != STATUS_OK || *worked || !consumer_runs(c))
         return status;
     if (flight_is_of(c) && rebuild_is_read(c)) {
         status = flight_settle(c->env->flight, &undone, diag);
@@ -594,26 +268,23 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
         return gap_settle(c, c->page.start, diag);
     }
     if (!found && c->retries.doubtful)
-        return look(c, worked, diag);
+        return retry_turn_take(c, worked, diag);
     if (!found) {
         /* nothing may come behind the stretch for long */
-        if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US &&
-            has_unsaved(c))
-            return consumer_save(c, diag);
+        if (standing_save_is_due(c))
+            return standing_save(c, diag);
         /* its turn was the page's */
         c->retries.gathers = 0;
-        *worked = look_is_due(c) || fire_left(c) <= 0;
+        *worked = retry_turn_is_due(c) || fire_left(c) <= 0;
         return STATUS_OK;
     }
     *worked = true;
     if (c->page.count == 0) {
         for (size_t i = 0; i < poll.npartitions; i++)
             c->reached.position[poll.partitions[i]] = c->page.through;
-        if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US)
-            return consumer_save(c, diag);
-        return STATUS_OK;
+        return standing_save_is_due(c) ? standing_save(c, diag) : STATUS_OK;
     }
-    copy_positions(&c->before, &c->stored);
+    standing_begin_page(c);
     began = clock_monotonic();
     status = apply_page(c, &poll, diag);
     if (status == STATUS_OK && c->singly == 0 && !careful && !flight_is_of(c))
@@ -632,69 +303,4 @@ enum status consumer_step(struct consumer *c,
 
     fire_note(c);
     return status;
-}
-
-/* Partitions of this process that were reached at `position` but not saved
- * there. */
-static size_t unsaved_at(const struct consumer *c, int64_t position,
-                         int64_t *partitions)
-{
-    size_t count = 0;
-
-    for (int p = 0; p < c->reached.partitions; p++)
-        if (leases_hold(&c->leases, p) && c->reached.position[p] == position &&
-            c->stored.position[p] < position)
-            partitions[count++] = p;
-    return count;
-}
-
-enum status consumer_save(struct consumer *c, struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    int64_t *partitions;
-    struct checkpoint_lock lock = {.epoch = 0};
-    bool run, undone;
-    enum status status = STATUS_OK;
-
-    if (flight_is_of(c))
-        status = flight_settle(c->env->flight, &undone, diag);
-    if (status == STATUS_OK)
-        status = careful_end(c, diag);
-    if (status == STATUS_OK)
-        status = fire_end(c, diag);
-    if (status == STATUS_FENCED)
-        return consumer_reload(c, diag);
-    if (status != STATUS_OK)
-        return status;
-    if (!has_unsaved(c) || !is_running(c))
-        return STATUS_OK;
-    status = apply_begin(c, &run, &lock, diag);
-    if (status == STATUS_FENCED) /* whoever moved them saves them, too */
-        return consumer_reload(c, diag);
-    if (status != STATUS_OK || !run)
-        return status;
-    arena_reset(&c->arena);
-    partitions = arena_alloc(&c->arena, (size_t)c->reached.partitions *
-                                            sizeof(*partitions));
-    for (int p = 0; status == STATUS_OK && p < c->reached.partitions; p++) {
-        size_t count = unsaved_at(c, c->reached.position[p], partitions);
-
-        /* each group once: by its lowest partition */
-        if (count > 0 && partitions[0] == p)
-            status = checkpoint_advance(env->db, env->catalog, c->row.id,
-                                        c->source, partitions, count,
-                                        c->reached.position[p], diag);
-    }
-    if (status == STATUS_OK)
-        status = checkpoint_still(env->db, env->catalog, c->row.id,
-                                  c->row.epoch, c->topic_on, diag);
-    if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
-    if (status != STATUS_OK) {
-        db_rollback(env->db);
-        return status;
-    }
-    copy_positions(&c->stored, &c->reached);
-    c->saved_at = consumer_time(c->env);
-    return STATUS_OK;
 }

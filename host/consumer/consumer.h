@@ -169,6 +169,11 @@ struct consumer {
     int64_t fired;   /* deadlines */
 };
 
+static inline bool consumer_runs(const struct consumer *consumer)
+{
+    return consumer->row.state == CONSUMER_RUNNING;
+}
+
 /** What retries are due by, on whatever host they were recorded: the database's
  * clock as it was last asked for, plus the offset; the host's own until then.
  */
@@ -189,17 +194,6 @@ void consumer_free(struct consumer *consumer);
 void consumer_declare(struct consumer *consumer,
                       const struct fingerprint *declared,
                       bool rebuild_on_change);
-
-/** Registers the consumer (rows made where missing), gives a consumer halted
- * by APPLY_ERROR a fresh budget, compares the declaration with the stored one,
- * and reads where it stands. One transaction. */
-enum status consumer_start(struct consumer *consumer,
-                           struct diag *diag) MUST_CHECK;
-
-/** For a verb: reads the row and where the consumer stands, and changes
- * nothing. REFUSED when no host has run it yet. */
-enum status consumer_open(struct consumer *consumer,
-                          struct diag *diag) MUST_CHECK;
 
 /** Reads state and checkpoints again, after another owner moved them, the
  * leases have changed, or a connection was lost. */
@@ -225,28 +219,10 @@ enum status consumer_step(struct consumer *consumer,
                           const struct high_water_mark *mark, bool *worked,
                           struct diag *diag) MUST_CHECK;
 
-/** Looks at undelivered messages with the next step, not when it is time. */
-void consumer_look_now(struct consumer *consumer);
-
-/** Whether messages wait for a retry that is not due yet. */
-bool consumer_awaits_retry(const struct consumer *consumer);
-
 /** Shrinks or grows the page after one of `count` messages took so long. */
 void consumer_adapt(struct consumer *consumer, size_t count, int64_t took_us);
 
-/** Whether `other` has the partitions that are held where memory has them. */
-bool consumer_stands_at(const struct consumer *consumer,
-                        const struct checkpoints *other);
-
 /** Whether it runs and has something to read below `mark`. */
 bool consumer_is_behind(const struct consumer *consumer, int64_t mark);
-
-/** Forgets the newest batch, as if its answer had never come (testing kit):
- * memory stands where it stood before, the database does not. */
-void consumer_forget_last_batch(struct consumer *consumer);
-
-/** Saves positions that were reached over empty stretches. */
-enum status consumer_save(struct consumer *consumer,
-                          struct diag *diag) MUST_CHECK;
 
 #endif

@@ -144,3 +144,41 @@ void declared_tell(const struct consumer *c,
     }
     buffer_free(&what);
 }
+
+static enum status check_fits(const struct consumer *c, struct diag *diag)
+{
+    const struct applier *applier = &c->applier;
+
+    return applier->ops->fits == NULL
+               ? STATUS_OK
+               : applier->ops->fits(applier->self, c->env->db, diag);
+}
+
+enum status declared_check_again(struct consumer *c, struct diag *diag)
+{
+    const struct consumer_env *env = c->env;
+    struct declared_outcome outcome;
+    struct consumer_row row;
+    enum status status = db_begin(env->db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = registry_read(env->db, env->catalog, &c->name, &row, diag);
+    if (status == STATUS_OK)
+        status = declared_overtaken(c, &row, diag);
+    if (status == STATUS_OK)
+        status = check_fits(c, diag);
+    if (status == STATUS_OK) {
+        c->row = row;
+        status = declared_check(c, false, &outcome, diag);
+    }
+    if (status == STATUS_OK)
+        status = db_commit(env->db, NULL, diag);
+    if (status != STATUS_OK) {
+        db_rollback(env->db);
+        return status;
+    }
+    declared_tell(c, &outcome);
+    c->unchecked = false;
+    return STATUS_OK;
+}

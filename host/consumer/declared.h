@@ -56,6 +56,15 @@ enum status declared_overtaken(const struct consumer *consumer,
                                const struct consumer_row *row,
                                struct diag *diag) MUST_CHECK;
 
+/**
+ * In a transaction of its own: whether the consumer may go on by what this
+ * process has loaded, after an operator let it run, it was rebuilt, or another
+ * process has worked in its partitions. Takes the row as it is now, and
+ * clears consumer->unchecked. Statuses as consumer_step.
+ */
+enum status declared_check_again(struct consumer *consumer,
+                                 struct diag *diag) MUST_CHECK;
+
 /** Writes the log line that belongs to it, if any. */
 void declared_tell(const struct consumer *consumer,
                    const struct declared_outcome *outcome);

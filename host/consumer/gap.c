@@ -1,6 +1,7 @@
 #include "consumer/gap.h"
 
 #include "consumer/flight.h"
+#include "consumer/standing.h"
 
 bool gap_is_met(const struct consumer *c, int64_t start)
 {
@@ -62,7 +63,7 @@ static enum status settle(struct consumer *c, int64_t start, bool *settled,
                              &stored, &lock, diag);
     /* otherwise somebody else has settled it, or has done something else */
     *settled = status == STATUS_OK && lock.state == CONSUMER_RUNNING &&
-               lock.epoch == c->row.epoch && consumer_stands_at(c, &stored);
+               lock.epoch == c->row.epoch && standing_is_at(c, &stored);
     checkpoints_free(&stored);
     if (!*settled)
         return status;

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "consumer/apply.h"
+#include "consumer/standing.h"
 #include "consumer/transition.h"
 
 /* Read models that one transaction deletes at most at the end of a replay. */
@@ -459,7 +460,7 @@ enum status rebuild_finish(struct consumer *c, bool *worked, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
     bool read, more;
-    enum status status = consumer_save(c, diag);
+    enum status status = standing_save(c, diag);
 
     *worked = false;
     if (status != STATUS_OK || c->row.state != CONSUMER_RUNNING ||

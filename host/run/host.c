@@ -3,6 +3,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "consumer/rebuild.h"
+#include "consumer/standing.h"
+#include "consumer/start.h"
 #include "run/declared_table.h"
 #include "run/host_parts.h"
 #include "run/rebuild_run.h"
@@ -103,7 +105,7 @@ static enum status start_worker(struct host *host, struct worker *worker,
     if (status != STATUS_OK || !ready)
         return status;
     if (anew)
-        status = consumer_open(&declared->consumer, diag);
+        status = start_open(&declared->consumer, diag);
     if (status == STATUS_OK && anew)
         status = rebuild_changed(host->app, declared, &report, diag);
     if (status != STATUS_OK)
@@ -113,7 +115,7 @@ static enum status start_worker(struct host *host, struct worker *worker,
                   &(struct log_about){.consumer = declared->declaration->name},
                   "is rebuilt, as on_change says: its table had another shape "
                   "and was made anew");
-    status = consumer_start(&declared->consumer, diag);
+    status = start_consumer(&declared->consumer, diag);
     if (status == STATUS_OK)
         status = host_keep_source(host, declared->declaration, diag);
     if (status == STATUS_OK)
@@ -213,7 +215,7 @@ enum status host_save(struct host *host, struct diag *diag)
     enum status first = STATUS_OK;
 
     for (size_t i = 0; i < host->nworkers; i++) {
-        enum status status = consumer_save(&host->workers[i].declared.consumer,
+        enum status status = standing_save(&host->workers[i].declared.consumer,
                                            first == STATUS_OK ? diag : NULL);
 
         if (first == STATUS_OK)
@@ -435,5 +437,5 @@ void host_lose_next_answer(struct host *host)
 void host_forget_last_batch(struct host *host)
 {
     for (size_t i = 0; i < host->nworkers; i++)
-        consumer_forget_last_batch(&host->workers[i].declared.consumer);
+        standing_forget_last_batch(&host->workers[i].declared.consumer);
 }

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "consumer/attempt_slot.h"
+#include "consumer/standing.h"
 #include "run/host_parts.h"
 
 void host_lease_consumers(struct host *host)
@@ -66,7 +67,7 @@ static enum status save_changing(struct host *host, struct diag *diag)
 
     for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
         if (host->lease.consumers[i].changing)
-            status = consumer_save(&host->workers[i].declared.consumer, diag);
+            status = standing_save(&host->workers[i].declared.consumer, diag);
     return status;
 }
 

@@ -1,4 +1,5 @@
 #include "base/buffer.h"
+#include "consumer/retry_turn.h"
 #include "run/host_parts.h"
 
 static enum status report_halted(const struct host *host, struct diag *diag)
@@ -45,7 +46,7 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].declared.consumer;
 
-        if (!consumer_awaits_retry(c))
+        if (!retry_turn_is_awaited(c))
             continue;
         waiting++;
         if (first == NULL || c->retries.next_at < first->retries.next_at)

@@ -1,3 +1,4 @@
+#include "consumer/retry_turn.h"
 #include "run/host_parts.h"
 #include "topic/notify.h"
 
@@ -108,7 +109,7 @@ void host_retry_stuck(struct host *host)
     host->refreshed_at = 0;
     for (size_t i = 0; i < host->nworkers; i++) {
         host->workers[i].still_until = 0;
-        consumer_look_now(&host->workers[i].declared.consumer);
+        retry_turn_now(&host->workers[i].declared.consumer);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "base/arena.h"
 #include "consumer/deadline.h"
 #include "consumer/fire.h"
+#include "consumer/retry_turn.h"
 #include "run/host_parts.h"
 
 /* Whether somebody paused, resumed or rebuilt a consumer is looked at so
@@ -33,7 +34,7 @@ int64_t host_next_due(struct host *host, int64_t us)
         const struct worker *worker = &host->workers[i];
         const struct consumer *c = &worker->declared.consumer;
 
-        if (consumer_awaits_retry(c) && retry_due(c) < us)
+        if (retry_turn_is_awaited(c) && retry_due(c) < us)
             us = retry_due(c);
         if (fire_left(c) < us)
             us = fire_left(c) > 0 ? fire_left(c) : 0;

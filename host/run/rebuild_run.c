@@ -1,6 +1,7 @@
 #include "run/rebuild_run.h"
 
 #include "consumer/rebuild_key.h"
+#include "consumer/start.h"
 #include "run/declared_table.h"
 
 /* How long a rebuild that met another transaction is tried again. */
@@ -140,7 +141,7 @@ enum status rebuild_run(struct application *app,
     if (status != STATUS_OK)
         return status;
     declared_consumer_init(&declared, app, &env, declaration);
-    status = consumer_open(&declared.consumer, diag);
+    status = start_open(&declared.consumer, diag);
     while (status == STATUS_OK) {
         status = run_once(app, &declared, order, report, diag);
         if (status != STATUS_CONFLICT || clock_monotonic() >= end)
@@ -185,7 +186,7 @@ enum status rebuild_progress_read(struct application *app, const char *consumer,
     if (status != STATUS_OK)
         return status;
     declared_consumer_init(&declared, app, &env, declaration);
-    status = consumer_open(&declared.consumer, diag);
+    status = start_open(&declared.consumer, diag);
     if (status == STATUS_OK) {
         int64_t lowest = INT64_MAX;
 
