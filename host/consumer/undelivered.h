@@ -8,8 +8,8 @@
 #define HOST_CONSUMER_UNDELIVERED_H
 
 #include "base/arena.h"
-#include "base/map.h"
 #include "consumer/failure.h"
+#include "consumer/undelivered_keys.h"
 #include "db/catalog.h"
 #include "db/db.h"
 #include "partition/leases.h"
@@ -52,35 +52,6 @@ struct undelivered_row {
     bool unresolved;
     bool counted; /* the count has the attempt that is about to be made */
 };
-
-/** What a key's later messages do. */
-enum key_hold {
-    KEY_FREE,
-    KEY_WAITS, /* they are recorded as WAITING */
-    KEY_DEAD,  /* they are recorded as DEAD_LETTER_KEY */
-};
-
-/** Keys and partitions that have undelivered messages which hold them. */
-struct undelivered_keys {
-    struct arena arena;
-    struct map keys; /* key -> enum key_hold; the empty key stands for none */
-    bool *blocked;   /* by partition: a message whose keys are unknown */
-    int partitions;
-};
-
-void undelivered_keys_init(struct undelivered_keys *keys, int partitions);
-
-enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
-                                  const char *consumer_id, const char *source,
-                                  struct undelivered_keys *keys,
-                                  struct diag *diag) MUST_CHECK;
-/** Holds a key, or with KEY_FREE lets it go. */
-void undelivered_keys_hold(struct undelivered_keys *keys, struct text key,
-                           enum key_hold hold);
-enum key_hold undelivered_keys_held(const struct undelivered_keys *keys,
-                                    struct text key);
-void undelivered_keys_clear(struct undelivered_keys *keys);
-void undelivered_keys_free(struct undelivered_keys *keys);
 
 /** A row of a message that a page may meet although it is recorded: an attempt
  * of it was counted before its partition had come so far. Slices live in the
