@@ -32,28 +32,21 @@ static bool says_the_same(const struct undelivered_recorded *a,
            failure_is_crash(a->reason) == failure_is_crash(b->reason);
 }
 
-static enum status align_message(struct consumer *c, int64_t position,
-                                 bool *changed, struct diag *diag)
+/* Rows of one message: adds those that are to say what another one says. */
+static void align_message(struct consumer *c,
+                          const struct undelivered_recorded *rows, size_t count,
+                          struct undelivered_failed *differ, size_t *ndiffer)
 {
-    const struct consumer_env *env = c->env;
     const struct undelivered_recorded *first = NULL;
-    struct undelivered_recorded *rows;
-    struct undelivered_failed *differ;
     struct undelivered_entry *entry;
     struct failure failure;
-    size_t count = 0, ndiffer = 0;
-    enum status status = undelivered_recorded(env->db, env->catalog, c->row.id,
-                                              c->source, position - 1, position,
-                                              &c->arena, &rows, &count, diag);
 
-    if (status != STATUS_OK)
-        return status;
     for (size_t i = 0; i < count; i++)
         if (is_tried_here(c, &rows[i]) &&
             (first == NULL || outranks(&rows[i], first)))
             first = &rows[i];
     if (first == NULL)
-        return STATUS_OK;
+        return;
     failure_recorded(&failure, first->reason);
     entry = arena_alloc(&c->arena, sizeof(*entry));
     *entry = (struct undelivered_entry){
@@ -62,30 +55,55 @@ static enum status align_message(struct consumer *c, int64_t position,
         .failure = apply_keep_failure(c, &failure),
         .next_retry_at = first->next_retry_at,
     };
-    differ = arena_alloc(&c->arena, count * sizeof(*differ));
     for (size_t i = 0; i < count; i++)
         if (is_tried_here(c, &rows[i]) && !says_the_same(&rows[i], first))
-            differ[ndiffer++] = (struct undelivered_failed){rows[i].id, entry};
-    *changed |= ndiffer > 0;
-    return undelivered_fail(env->db, env->names, differ, ndiffer, &c->arena,
-                            diag);
+            differ[(*ndiffer)++] = (struct undelivered_failed){rows[i].id,
+                                                               entry};
+}
+
+/* The messages among what is due; it is in the order of their positions. */
+static size_t positions_of(const struct undelivered_row *due, size_t count,
+                           int64_t *positions)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t position = due[i].message.position;
+
+        if (due[i].unresolved &&
+            (found == 0 || positions[found - 1] != position))
+            positions[found++] = position;
+    }
+    return found;
 }
 
 enum status keyless_align(struct consumer *c, const struct undelivered_row *due,
                           size_t count, bool *changed, struct diag *diag)
 {
-    int64_t seen = 0;
-    enum status status = STATUS_OK;
+    const struct consumer_env *env = c->env;
+    int64_t *positions = arena_alloc(&c->arena, count * sizeof(*positions));
+    size_t npositions = positions_of(due, count, positions);
+    struct undelivered_recorded *rows;
+    struct undelivered_failed *differ;
+    size_t nrows = 0, ndiffer = 0, end;
+    enum status status;
 
     *changed = false;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        int64_t position = due[i].message.position;
-
-        /* they are in the order of their positions */
-        if (!due[i].unresolved || position == seen)
-            continue;
-        seen = position;
-        status = align_message(c, position, changed, diag);
+    if (npositions == 0)
+        return STATUS_OK;
+    status = undelivered_keyless(env->db, env->catalog, c->row.id, c->source,
+                                 positions, npositions, &c->arena, &rows,
+                                 &nrows, diag);
+    if (status != STATUS_OK)
+        return status;
+    differ = arena_alloc(&c->arena, nrows * sizeof(*differ));
+    for (size_t i = 0; i < nrows; i = end) {
+        end = i + 1;
+        while (end < nrows && rows[end].position == rows[i].position)
+            end++;
+        align_message(c, rows + i, end - i, differ, &ndiffer);
     }
-    return status;
+    *changed = ndiffer > 0;
+    return undelivered_fail(env->db, env->names, differ, ndiffer, &c->arena,
+                            diag);
 }

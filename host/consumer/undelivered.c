@@ -331,15 +331,13 @@ static enum status recorded_take(struct db_rows *rows, struct arena *arena,
     return head_take(rows, row->id, &row->status, diag);
 }
 
-enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
-                                 const char *consumer_id, const char *source,
-                                 int64_t after, int64_t upto,
+/* Both statements give the same columns. */
+static enum status recorded_read(struct db *db, const struct db_sql *sql,
+                                 const struct db_value *params, size_t nparams,
                                  struct arena *arena,
                                  struct undelivered_recorded **rows_out,
                                  size_t *count, struct diag *diag)
 {
-    const struct db_value params[] = {db_string(consumer_id), db_string(source),
-                                      db_integer(after), db_integer(upto)};
     size_t capacity = 8;
     struct undelivered_recorded *list = arena_alloc(arena,
                                                     capacity * sizeof(*list));
@@ -348,8 +346,7 @@ enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
     enum status status;
 
     *count = 0;
-    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_RECORDED),
-                      params, 4, &rows, diag);
+    status = db_query(db, sql, params, nparams, &rows, diag);
     if (status != STATUS_OK)
         return status;
     while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
@@ -368,6 +365,34 @@ enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
     db_rows_close(rows);
     *rows_out = list;
     return status;
+}
+
+enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
+                                 const char *consumer_id, const char *source,
+                                 int64_t after, int64_t upto,
+                                 struct arena *arena,
+                                 struct undelivered_recorded **rows,
+                                 size_t *count, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integer(after), db_integer(upto)};
+
+    return recorded_read(db, catalog_sql(catalog, SQL_UNDELIVERED_RECORDED),
+                         params, 4, arena, rows, count, diag);
+}
+
+enum status undelivered_keyless(struct db *db, const struct catalog *catalog,
+                                const char *consumer_id, const char *source,
+                                const int64_t *positions, size_t npositions,
+                                struct arena *arena,
+                                struct undelivered_recorded **rows,
+                                size_t *count, struct diag *diag)
+{
+    const struct db_value params[] = {db_string(consumer_id), db_string(source),
+                                      db_integers(positions, npositions)};
+
+    return recorded_read(db, catalog_sql(catalog, SQL_UNDELIVERED_KEYLESS),
+                         params, 3, arena, rows, count, diag);
 }
 
 enum key_hold undelivered_hold(enum undelivered_status status)

@@ -76,6 +76,15 @@ enum status undelivered_recorded(struct db *db, const struct catalog *catalog,
                                  struct undelivered_recorded **rows,
                                  size_t *count, struct diag *diag) MUST_CHECK;
 
+/** Reads the rows of messages at these positions whose keys are not known, in
+ * position order. */
+enum status undelivered_keyless(struct db *db, const struct catalog *catalog,
+                                const char *consumer_id, const char *source,
+                                const int64_t *positions, size_t npositions,
+                                struct arena *arena,
+                                struct undelivered_recorded **rows,
+                                size_t *count, struct diag *diag) MUST_CHECK;
+
 /** What a row with this status does to its key. */
 enum key_hold undelivered_hold(enum undelivered_status status);
 

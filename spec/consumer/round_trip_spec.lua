@@ -27,6 +27,12 @@ local PUBLISHES = [[
 
 local UPSERT = 'ctx:upsert("sums", { key = ctx.key }, { total = moontide.add(event.payload.i) })'
 
+-- All its messages lie dead at once, each without a key.
+local KEYLESS = [[
+  return moontide.projection "keyless" { on_error = "dead_letter", retry = { attempts = 1 },
+    key = function() error "no" end,
+    on = { ["spec.Put"] = function() end } }]]
+
 local TABLE = 'CREATE TABLE IF NOT EXISTS sums ("key" TEXT NOT NULL PRIMARY KEY, total INTEGER NOT NULL);'
 
 dialect.each(function(database)
@@ -37,8 +43,9 @@ dialect.each(function(database)
 
     after_each(function() app:close() end)
 
-    local function start(handler)
-      app = application.new { database = database, config = ("partitions = 12, batch = %d"):format(BATCH),
+    local function fill(handler, partitions)
+      app = application.new { database = database,
+        config = ("partitions = %d, batch = %d"):format(partitions, BATCH),
         handlers = { ["spec.lua"] = 'local moontide = require "moontide"\n' .. handler } }
       app:write("sql/sums.sql", app.db:ddl(TABLE))
       local events = {}
@@ -46,8 +53,16 @@ dialect.each(function(database)
         events[i] = { aggregate_id = "key-" .. i % 7, type = "spec.Put", payload = ('{"i":%d}'):format(i) }
       end
       app:append(events)
+    end
+
+    local function run()
       proxied = proxy.start(app, {})
       app:ok("run", "--until-idle", "--database", proxied.url)
+    end
+
+    local function start(handler)
+      fill(handler, 12)
+      run()
     end
 
     local function count(statements, pattern)
@@ -136,6 +151,20 @@ dialect.each(function(database)
     it("takes one more for what is queued in front of a query", function()
       start(QUEUED:format('ctx:query("SELECT total FROM sums WHERE total = ?", event.payload.i) ' .. UPSERT))
       assert.is_true(judge("^SELECT total FROM sums", 2) > JUDGED * BATCH / 2)
+    end)
+
+    it("of retries asks once what is recorded of messages without a key", function()
+      fill(KEYLESS, 1)
+      app:ok("run", "--until-idle")
+      assert.equal(EVENTS, app:json("dead-letters", "retry", "--all").retried)
+      run()
+      local asked = 0
+      for _, transaction in ipairs(proxied:transactions()) do
+        local found = count(transaction.statements, "SELECT u.id::text,.*unresolved, u.failure_reason")
+        assert.is_true(found <= 1, table.concat(transaction.statements, "\n"))
+        asked = asked + found
+      end
+      assert.is_true(asked >= EVENTS / BATCH)
     end)
   end)
 end)
