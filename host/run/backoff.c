@@ -2,7 +2,20 @@
 
 #include "base/clock.h"
 
+#include <sys/random.h>
 #include <unistd.h>
+
+/* Two that are made at the same moment, in one process or in two, are not to
+ * wait alike. A system without random numbers yet only makes that less sure. */
+static uint64_t seed(void)
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) ==
+        (ssize_t)sizeof(random))
+        return random;
+    return (uint64_t)clock_monotonic() ^ (uint64_t)getpid() << 32;
+}
 
 struct backoff backoff_make(int64_t first_us, int64_t cap_us)
 {
@@ -10,7 +23,7 @@ struct backoff backoff_make(int64_t first_us, int64_t cap_us)
         .first_us = first_us,
         .cap_us = cap_us < first_us ? first_us : cap_us,
         .next_us = first_us,
-        .random = (uint64_t)clock_monotonic() ^ (uint64_t)getpid() << 32,
+        .random = seed(),
     };
 }
 
