@@ -1,5 +1,5 @@
 /*
- * Core -- what db.c, db_rows.c and shape.c share: the connection's state and
+ * Core -- what the files of db.h and shape.c share: the connection's state and
  * the way every call begins and ends. Nobody else sees inside of struct db.
  */
 #ifndef HOST_DB_DB_CORE_H

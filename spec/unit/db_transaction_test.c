@@ -1,4 +1,4 @@
-/* Transactions of db/db.c: sticky failure, savepoints, the end. */
+/* Transactions of db/db.h: sticky failure, savepoints, the end. */
 #include "db_support.h"
 
 static void rows_of_a_commit_stay(void **state)
