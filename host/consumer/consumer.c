@@ -140,6 +140,8 @@ enum status consumer_reload(struct consumer *c, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     take_leases(c);
+    if (ran)
+        declared_tell_halted(c);
     if (!ran || c->row.epoch != epoch)
         c->unchecked = true;
     return STATUS_OK;

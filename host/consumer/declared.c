@@ -105,6 +105,19 @@ enum status declared_overtaken(const struct consumer *c,
     return STATUS_REFUSED;
 }
 
+void declared_tell_halted(const struct consumer *c)
+{
+    if (!is_halted_by_change(c))
+        return;
+    log_write(c->env->log, LOG_WARN,
+              &(struct log_about){.consumer = c->name.name, .topic = c->source},
+              "was halted with DECLARATION_CHANGED by a host that has another "
+              "declaration of it; give all hosts the same scripts, then "
+              "`moontide rebuild %s`, or `moontide resume %s --accept` to keep "
+              "what is there",
+              c->name.name, c->name.name);
+}
+
 void declared_tell(const struct consumer *c,
                    const struct declared_outcome *outcome)
 {

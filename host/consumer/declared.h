@@ -65,6 +65,10 @@ enum status declared_overtaken(const struct consumer *consumer,
 enum status declared_check_again(struct consumer *consumer,
                                  struct diag *diag) MUST_CHECK;
 
+/** Says so in the log when the row, as read now, is halted so: it is another
+ * host that has done it, and this one would rest without a word. */
+void declared_tell_halted(const struct consumer *consumer);
+
 /** Writes the log line that belongs to it, if any. */
 void declared_tell(const struct consumer *consumer,
                    const struct declared_outcome *outcome);

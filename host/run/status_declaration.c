@@ -32,9 +32,10 @@ void status_declaration_halted(const struct status_consumer *consumer,
 {
     if (consumer->declared && consumer->registered &&
         consumer->change.verdict != FINGERPRINT_CHANGED) {
-        buffer_append_string(sentence,
-                             "; it is declared as before again: start the "
-                             "host, and it goes on");
+        buffer_printf(sentence,
+                      "; it is declared as before again: start the host anew, "
+                      "or `moontide resume %s --accept`, and it goes on",
+                      consumer->name);
         return;
     }
     if (consumer->declared) {

@@ -358,6 +358,25 @@ dialect.each(function(database)
       assert.equal(before, stored())
     end)
 
+    it("is told by the older host that a newer one has halted what it applies", function()
+      append "one"
+      local older = app:start("run", "--workers", "0") -- which takes no other scripts
+      process.wait_until(function() return status().position == 1 end, 20, "the first message")
+      declare(PARTS[2])
+      app:fails(1, "run", "--until-idle")
+      process.wait_until(function()
+        return older:err():find("was halted with DECLARATION_CHANGED by a host", 1, true)
+      end, 20, function() return older:err() end)
+      declare()
+      local _, report = status()
+      assert.matches("start the host anew, or `moontide resume models --accept`", report.problems[1], 1, true)
+      app:ok("resume", "models", "--accept")
+      append "two"
+      process.wait_until(function() return read "A" == "two" end, 20, function() return older:err() end)
+      older:signal "TERM"
+      assert.equal(0, older:wait(20).code)
+    end)
+
     describe("with on_change", function()
       local ON_CHANGE = { from = '"models" {', to = '"models" { on_change = "rebuild",' }
 
