@@ -160,6 +160,39 @@ static void tell_loop(struct duties *duties, bool moved, bool ended)
 
 /* --- the thread's work --------------------------------------------------- */
 
+static bool passes(enum status status)
+{
+    return status == STATUS_CONFLICT || status == STATUS_LOST ||
+           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
+}
+
+/* Another file lies where the database was: what is known is known of the old
+ * one, and workers have begun anew with this one. */
+static void forget(struct duties *duties)
+{
+    for (size_t i = 0; i < DUTIES_TOPICS; i++)
+        duties->watches[i].mark = (struct high_water_mark){.mark = 0};
+    compactor_free(&duties->compactor);
+    duties->compactor = (struct compactor){.phase = COMPACTOR_RESTS};
+    duties->retainer = (struct retainer){.looked = false};
+    duties->sagas = (struct saga_retainer){.looked = false};
+    application_close(&duties->app);
+}
+
+static enum status connect_now(struct duties *duties, struct diag *diag)
+{
+    struct application *app = &duties->app;
+    enum status status;
+
+    if (app->db != NULL) {
+        status = db_reopen(app->db, diag);
+        if (status == STATUS_OK || passes(status))
+            return status;
+        forget(duties);
+    }
+    return application_open(duties->settings, APPLICATION_ROWS, app, diag);
+}
+
 static enum status connect_once(struct duties *duties, struct diag *diag)
 {
     struct application *app = &duties->app;
@@ -167,11 +200,7 @@ static enum status connect_once(struct duties *duties, struct diag *diag)
 
     if (duties->connected)
         return STATUS_OK;
-    if (app->db != NULL)
-        status = db_reopen(app->db, diag);
-    else
-        status = application_open(duties->settings, APPLICATION_ROWS, app,
-                                  diag);
+    status = connect_now(duties, diag);
     if (duties->quiet && app->log.level < LOG_WARN)
         app->log.level = LOG_WARN;
     duties->connected = status == STATUS_OK;
@@ -239,16 +268,9 @@ static enum status look_at_marks(struct duties *duties, struct diag *diag)
     return status;
 }
 
-/* What cannot be done for a reason that does not pass must not keep the others
- * from it: the lease lapses by itself. */
-static bool passes(enum status status)
-{
-    return status == STATUS_CONFLICT || status == STATUS_LOST ||
-           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
-}
-
 /* First: as long as the dead one's leases are its own nobody else makes the
- * attempt again. */
+ * attempt again. What cannot be done for a reason that does not pass must not
+ * keep the others from it: the lease lapses by itself. */
 static enum status count_attempt(struct duties *duties,
                                  const struct dead_worker *dead,
                                  struct diag *diag)

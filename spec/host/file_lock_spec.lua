@@ -88,4 +88,24 @@ describe("a database in one file", function()
       assert.equal(0, host:wait(30).code, host:err())
     end
   end)
+
+  it("is begun anew with when another file lies in its place", function()
+    local host = start()
+    app:append { { aggregate_id = "A" } }
+    process.wait_until(function() return app.db:value "SELECT count(*) FROM ledger" == "1" end, 30,
+      function() return host:err() end)
+    assert.equal(0, app:exec("sqlite3", app.db.path, ".backup copy.db").code)
+    app:append { { aggregate_id = "A" } } -- which the copy has not
+    process.wait_until(function() return app.db:value "SELECT count(*) FROM ledger" == "2" end, 30,
+      function() return host:err() end)
+    for _, ending in ipairs { "-wal", "-shm" } do os.remove(app.db.path .. ending) end
+    assert.equal(0, app:exec("mv", "copy.db", app.db.path).code)
+    process.wait_until(function() return host:err():find("another file now lies", 1, true) end, 30,
+      function() return host:err() end)
+    app:append { { aggregate_id = "B" }, { aggregate_id = "C" } }
+    process.wait_until(function() return app.db:value "SELECT count(*) FROM ledger" == "3" end, 30,
+      function() return host:err() end)
+    host:signal "TERM"
+    assert.equal(0, host:wait(30).code, host:err())
+  end)
 end)
