@@ -101,6 +101,12 @@ unsigned db_abilities(const struct db *db)
     return db->driver->can;
 }
 
+void db_burden(struct db *db, struct buffer *out)
+{
+    if (db->session != NULL && db->driver->burden != NULL)
+        db->driver->burden(db->session, out);
+}
+
 const char *db_url_shown(const struct db *db)
 {
     return db->url_shown.data;

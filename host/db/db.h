@@ -97,6 +97,10 @@ enum status db_scratch_drop(const char *url, struct diag *diag) MUST_CHECK;
 const char *db_dialect(const struct db *db);   /* the folder under sql/ */
 unsigned db_abilities(const struct db *db);    /* enum db_can bits */
 const char *db_url_shown(const struct db *db); /* without the password */
+/** Appends a sentence when another program makes the database's files grow
+ * without need, with what to do; nothing otherwise. Outside of a transaction it
+ * cuts first what can be cut. Waits for nobody; costs no round trip. */
+void db_burden(struct db *db, struct buffer *out);
 /** Driver-made counter of round trips (SQLite: statements run). */
 int64_t db_round_trips(const struct db *db);
 /** A statement that still runs at `at_us` (clock_monotonic) is interrupted and

@@ -110,6 +110,10 @@ struct db_driver {
                           enum db_origin origin, struct diag *diag);
     enum status (*now)(struct db_session *session, int64_t *now_us,
                        struct diag *diag);
+    /** Outside of a transaction: gives back what files have grown by, as far
+     * as that is not in use. Appends a sentence when another program keeps much
+     * in use. Asks no server. NULL: there are no such files. */
+    void (*burden)(struct db_session *session, struct buffer *out);
     int64_t (*round_trips)(const struct db_session *session);
     void (*deadline)(struct db_session *session, int64_t at_us);
 

@@ -322,6 +322,7 @@ const struct db_driver db_sqlite_driver = {
     .lookup = sqlite_bulk_lookup,
     .script = script,
     .now = now,
+    .burden = sqlite_file_burden,
     .round_trips = round_trips,
     .deadline = set_deadline,
     .create_table = sqlite_shape_create,

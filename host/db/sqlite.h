@@ -101,6 +101,9 @@ bool sqlite_file_is_same(const struct db_session *session);
 enum status sqlite_file_check(const struct db_session *session,
                               struct diag *diag) MUST_CHECK;
 
+/** Of a log that has grown far beyond its limit, and of who keeps it so. */
+void sqlite_file_burden(struct db_session *session, struct buffer *out);
+
 /* --- sqlite_error.c ------------------------------------------------------ */
 
 /** Turns the failure of the last call into a status and a sentence. */

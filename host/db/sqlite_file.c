@@ -22,12 +22,16 @@
  * that size, so a long reader's overgrown log does not stay. A page cache above
  * 16 MB gave nothing more, and the host promises a small footprint.
  */
+#define LOG_LIMIT      67108864
+#define AS_TEXT(value) #value
+#define TEXT_OF(value) AS_TEXT(value)
 static const char settings[] = "PRAGMA synchronous = FULL;"
                                "PRAGMA foreign_keys = ON;"
                                "PRAGMA temp_store = MEMORY;"
                                "PRAGMA cache_size = -16384;"
                                "PRAGMA wal_autocheckpoint = 16000;"
-                               "PRAGMA journal_size_limit = 67108864;";
+                               "PRAGMA journal_size_limit = " TEXT_OF(
+                                   LOG_LIMIT) ";";
 
 /* --- the file ------------------------------------------------------------ */
 
@@ -242,6 +246,47 @@ static int wait_for_lock(void *arg, int tries)
                                                  : BUSY_PATIENT_MS);
     return 1;
 }
+
+/* --- the log's size ------------------------------------------------------ */
+
+/* One long transaction of the host may pass the limit for a moment. */
+static bool log_is_long(const struct db_session *session, struct stat *info)
+{
+    return !session->memory && stat_log(session, info) &&
+           info->st_size >= 2 * (off_t)LOG_LIMIT;
+}
+
+/* Writers of other programs set no limit: the log that they begin anew keeps
+ * its size. A reader or writer in the way is not waited for. */
+static void cut_log(struct db_session *session)
+{
+    (void)sqlite3_busy_handler(session->handle, NULL, NULL);
+    (void)sqlite3_wal_checkpoint_v2(session->handle, "main",
+                                    SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    (void)sqlite3_busy_handler(session->handle, wait_for_lock, session);
+}
+
+void sqlite_file_burden(struct db_session *session, struct buffer *out)
+{
+    struct stat info;
+
+    if (!log_is_long(session, &info))
+        return;
+    if (!session->in_transaction && !session->read_only)
+        cut_log(session);
+    if (!log_is_long(session, &info))
+        return;
+    buffer_printf(out,
+                  "%s-wal has grown to %lld MiB, and %d MiB is its limit: "
+                  "another program reads the database in one transaction that "
+                  "does not end, and all that is written meanwhile stays in "
+                  "that file; end it (`fuser %s` lists who has the database "
+                  "open)",
+                  session->path, (long long)info.st_size >> 20, LOG_LIMIT >> 20,
+                  session->path);
+}
+
+/* --- settings ------------------------------------------------------------ */
 
 /* The first read of the schema is what finds a file that is no database. */
 static enum status read_and_set(struct db_session *session, struct diag *diag)

@@ -4,6 +4,7 @@
 #include "partition/instance.h"
 #include "run/application.h"
 #include "run/backoff.h"
+#include "run/burden_watch.h"
 #include "run/compactor.h"
 #include "run/declared_consumer.h"
 #include "run/mark_watch.h"
@@ -60,6 +61,7 @@ struct duties {
     bool told; /* that the database is away */
     struct backoff backoff;
     struct mark_watch watches[DUTIES_TOPICS];
+    struct burden_watch burden;
     struct retainer retainer;
     struct saga_retainer sagas;
     struct compactor compactor;
@@ -349,6 +351,8 @@ static enum status work(struct duties *duties, struct diag *diag)
         status = script_duty_step(&duties->scripts, &duties->app, diag);
     if (status == STATUS_OK && now >= duties->mark_at)
         status = look_at_marks(duties, diag);
+    if (status == STATUS_OK)
+        burden_watch_look(&duties->burden, &duties->app);
     if (status == STATUS_OK &&
         retainer_is_due(&duties->retainer, &duties->app, now, false))
         status = retainer_step(&duties->retainer, &duties->app, now, diag);

@@ -141,5 +141,7 @@ enum status host_advance_marks(struct host *host, struct diag *diag)
         topic->marked_at = clock_monotonic();
         host->marked_at = topic->marked_at;
     }
+    if (!host->options.supervised)
+        burden_watch_look(&host->burden, host->app);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "consumer/flight.h"
 #include "run/backoff.h"
+#include "run/burden_watch.h"
 #include "run/compactor.h"
 #include "run/declared_consumer.h"
 #include "run/host.h"
@@ -55,6 +56,7 @@ struct host_fill {
 
 struct host {
     struct application *app;
+    struct burden_watch burden; /* not when it is supervised */
     struct host_options options;
     struct consumer_env env;
     struct flight flight;

@@ -75,6 +75,17 @@ static enum status read_topics(struct status_reading *reading,
     return status;
 }
 
+static void read_burden(struct status_reading *reading)
+{
+    struct buffer sentence = BUFFER_EMPTY;
+
+    db_burden(reading->app->db, &sentence);
+    if (sentence.len > 0)
+        reading->report->burden = arena_string(&reading->report->arena,
+                                               buffer_text(&sentence));
+    buffer_free(&sentence);
+}
+
 static enum status unknown_consumer(struct status_reading *reading,
                                     struct diag *diag)
 {
@@ -131,6 +142,7 @@ enum status status_read(struct application *app,
         status = status_saga_read(app, request, report, diag);
     if (status == STATUS_OK && request->before != NULL)
         status = status_rate_read(&reading, request->before, diag);
+    read_burden(&reading);
     db_rollback(app->db);
     if (status == STATUS_OK && request->consumer != NULL &&
         report->nconsumers == 0)

@@ -156,6 +156,7 @@ struct status_report {
     int64_t taken_us; /* clock_monotonic */
     struct status_topic *topics;
     size_t ntopics;
+    const char *burden; /* of the database by others; NULL: none is */
     struct status_consumer *consumers;
     size_t nconsumers;
     struct status_compaction *compactions; /* by topic */

@@ -425,6 +425,10 @@ void status_problem_find(const struct status_request *request,
         buffer_append_string(&sentence, report->topics[i].blocked);
         add_problem(report, &sentence);
     }
+    if (report->burden != NULL) {
+        buffer_append_string(&sentence, report->burden);
+        add_problem(report, &sentence);
+    }
     for (int grade = 0; grade < GRADES; grade++) {
         for (size_t i = 0; i < report->nconsumers; i++) {
             const struct status_consumer *consumer = &report->consumers[i];
