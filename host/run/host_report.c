@@ -6,7 +6,7 @@ static enum status report_halted(const struct host *host, struct diag *diag)
 {
     struct buffer list = BUFFER_EMPTY;
     const struct consumer *first = NULL;
-    size_t halted = 0, changed = 0;
+    size_t halted = 0, stays = 0; /* a start does not mend these */
 
     for (size_t i = 0; i < host->nworkers; i++) {
         const struct consumer *c = &host->workers[i].declared.consumer;
@@ -18,9 +18,9 @@ static enum status report_halted(const struct host *host, struct diag *diag)
         buffer_printf(&list, "%s%s '%s' is halted with %s",
                       halted++ > 0 ? ", " : "", c->name.type, c->name.name,
                       halt_reason_word(c->row.halt_reason));
-        changed += c->row.halt_reason == HALT_DECLARATION_CHANGED;
+        stays += c->row.halt_reason != HALT_APPLY_ERROR;
     }
-    if (changed > 0)
+    if (stays > 0)
         diag_set(diag, STATUS_FAILED,
                  "%.1500s%s; `moontide status` shows why, and what to do",
                  list.data, list.len > 1500 ? " ..." : "");

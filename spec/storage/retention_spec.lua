@@ -133,6 +133,62 @@ dialect.each(function(database)
       assert.equal(90, topic_start())
     end)
 
+    describe("that are deleted are missed by a consumer that comes later", function()
+      local function consumer(name, rest)
+        app:write("handlers/" .. name .. ".lua", ([[return require("moontide").projection %q {
+          source = "event-capture", %s
+          on = { ["thing.Seen"] = function(state) state.n = (state.n or 0) + 1 end } }]]):format(name, rest or ""))
+      end
+
+      local function state(name)
+        local found = app:json("status", name)
+        local row = found.consumers[1]
+        return { row.state, row.halt_reason, found.problems[1], found.notes[1] }
+      end
+
+      local function count(name)
+        local sum = 0
+        for _, row in ipairs(app:json("read", name)) do sum = sum + row.state.n end
+        return sum
+      end
+
+      before_each(function()
+        start "capture = { max_rows = 10 }"
+        emit(30)
+        run()
+        assert.same({ 10, 21 }, kept())
+      end)
+
+      it("which is halted, and is told what ends that, not that a start does", function()
+        consumer "late"
+        for _ = 1, 2 do
+          local err = app:fails(1, "run", "--until-idle")
+          assert.matches("'late' is halted with MISSING_HISTORY; `moontide status` shows why, and what to do",
+            err, 1, true)
+          assert.is_nil(err:find("next start", 1, true), err)
+        end
+        local now = state "late"
+        assert.same({ "HALTED", "MISSING_HISTORY" }, { now[1], now[2] })
+        assert.matches("`moontide resume late --accept` goes on", now[3], 1, true)
+        app:fails(3, "resume", "late")
+        app:ok("resume", "late", "--accept")
+        run()
+        assert.equal(10, count "late")
+        now = state "late"
+        assert.equal("RUNNING", now[1])
+        assert.matches("incomplete up to position 20", now[4], 1, true)
+      end)
+
+      it("which goes on where it says so, and stays marked", function()
+        consumer("late", 'on_missing_history = "continue",')
+        run()
+        assert.equal(10, count "late")
+        local now = state "late"
+        assert.equal("RUNNING", now[1])
+        assert.matches("incomplete up to position 20", now[4], 1, true)
+      end)
+    end)
+
     it("that an interrupted deletion left below the start are deleted by the next one", function()
       start "capture = { max_rows = 100 }"
       emit(50)
