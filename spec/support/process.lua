@@ -146,12 +146,14 @@ function process.signal(pid, name)
   return ffi.C.kill(pid, (assert(SIGNALS[name], "no such signal"))) == 0
 end
 
---- cpu(pid): seconds of processor time that it has used; 0 when it is gone.
-function process.cpu(pid)
-  local fields = {}
+--- cpu(pid[, with_dead]): seconds of processor time that it has used, and those of
+-- the children that it has seen end, too; 0 when it is gone.
+function process.cpu(pid, with_dead)
+  local fields, ticks = {}, 0
   local stat = process.read_file(("/proc/%d/stat"):format(pid)) or ""
   for field in (stat:match "%) (.*)" or ""):gmatch "%S+" do fields[#fields + 1] = field end
-  return ((tonumber(fields[12]) or 0) + (tonumber(fields[13]) or 0)) / 100
+  for i = 12, with_dead and 15 or 13 do ticks = ticks + (tonumber(fields[i]) or 0) end
+  return ticks / 100
 end
 
 local Started = {}
