@@ -14,7 +14,7 @@ local SOON = 'poll = { min_interval = "5ms", max_interval = "50ms" }'
 
 local MODES = { ["with a supervisor"] = "workers = 1", ["in one process"] = "workers = 0" }
 
-local LONG = 30 -- seconds
+local LONG = 60 -- seconds
 
 local MARK = "SELECT high_water_mark FROM HIGH_WATER_MARK_STORE WHERE topic_name = 'event-store'"
 
@@ -244,10 +244,18 @@ dialect.only("postgres", function(database)
       make(NEVER)
       local host = app:start("run")
       local list, long = {}, ("x"):rep(200)
-      for i = 1, 1000 do list[i] = { type = "spec.Put", aggregate_id = long .. i } end
-      app:append(list, "--batch", "1000")
+      for i = 1, 10000 do list[i] = { type = "spec.Put", aggregate_id = long .. i } end
+      app:append(list, "--batch", #list)
       appended = #list
       all_applied(host)
+    end)
+
+    it("are one for a transaction that appends ten thousand times", function()
+      make ""
+      assert.equal(1, told [[SET moontide.notify = 'on';
+        BEGIN; SELECT count(*) FROM generate_series(1, 10000) AS i, LATERAL moontide_append(NULL::event_store,
+          'spec.thing', repeat('x', 200) || i, 'any', ARRAY['spec.Put'], ARRAY['{}']::json[]) AS a; COMMIT]])
+      assert.equal(10000, app:count())
     end)
 
     it("that are lost are made up for by a look, and told of once", function()
