@@ -34,7 +34,6 @@ dialect.only("sqlite", function(database)
       app:configure 'retry = { attempts = 3, delay = "1ms" }'
       app:ok("run", "--until-idle")
       app.db:execute "CREATE TABLE filling (bytes BLOB)"
-      host = app:start("run")
     end)
 
     after_each(function() app:close() end)
@@ -54,6 +53,7 @@ dialect.only("sqlite", function(database)
     end
 
     it("stays within its limit beside handlers that do not read what they asked for to its end", function()
+      host = app:start("run")
       for i = 1, 20 do
         app:append { {}, {} }
         all_applied(2 * i)
@@ -62,31 +62,34 @@ dialect.only("sqlite", function(database)
       assert.is_true(size() < 2 * LIMIT, size() .. " bytes")
     end)
 
-    it("that another program's transaction keeps long is told, and is cut when that one ends", function()
-      app:append { {} }
-      all_applied(1)
-      local function problems() return app:json("status").problems end
-      assert.same({}, problems())
-      local reader = app.db:hold_snapshot()
-      for _ = 1, 14 do write(10) end
-      assert.is_true(size() >= 2 * LIMIT)
-      local problem = problems()[1]
-      assert.matches("moontide%.db%-wal has grown to 1%d%d MiB, and 64 MiB is its limit", problem)
-      assert.matches("another program reads the database in one transaction that does not end", problem, 1, true)
-      assert.matches("fuser", problem, 1, true)
-      process.wait_until(function() return host:err():find("moontide.db-wal has grown", 1, true) end, LONG,
-        function() return "a word in the log\n" .. host:err() end)
-      reader.release()
-      app:append { {} }
-      all_applied(2)
-      process.wait_until(function()
-        write(0)
-        return size() <= LIMIT
-      end, LONG, function() return size() .. " bytes" end)
-      assert.same({}, problems())
-      assert.equal(1, select(2, host:err():gsub("has grown", "")))
-      host:signal "TERM"
-      assert.equal(0, host:wait(30).code, host:err())
-    end)
+    for name, workers in pairs { ["with a supervisor"] = 1, ["in one process"] = 0 } do
+      it("that another program's transaction keeps long is told, and is cut when that one ends, " .. name, function()
+        host = app:start("run", "--workers", workers)
+        app:append { {} }
+        all_applied(1)
+        local function problems() return app:json("status").problems end
+        assert.same({}, problems())
+        local reader = app.db:hold_snapshot()
+        for _ = 1, 14 do write(10) end
+        assert.is_true(size() >= 2 * LIMIT)
+        local problem = problems()[1]
+        assert.matches("moontide%.db%-wal has grown to 1%d%d MiB, and 64 MiB is its limit", problem)
+        assert.matches("another program reads the database in one transaction that does not end", problem, 1, true)
+        assert.matches("fuser", problem, 1, true)
+        process.wait_until(function() return host:err():find("moontide.db-wal has grown", 1, true) end, LONG,
+          function() return "a word in the log\n" .. host:err() end)
+        reader.release()
+        app:append { {} }
+        all_applied(2)
+        process.wait_until(function()
+          write(0)
+          return size() <= LIMIT
+        end, LONG, function() return size() .. " bytes" end)
+        assert.same({}, problems())
+        assert.equal(1, select(2, host:err():gsub("has grown", "")))
+        host:signal "TERM"
+        assert.equal(0, host:wait(30).code, host:err())
+      end)
+    end
   end)
 end)
