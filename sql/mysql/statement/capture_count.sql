@@ -16,4 +16,5 @@ SELECT count(*)
                     SELECT v FROM JSON_TABLE(?6, '$[*]' COLUMNS (
                         v INT PATH '$')) AS j6))
            AND (?7 IS NULL OR message_key = ?7)
+         ORDER BY global_position
          LIMIT ?3) AS matching

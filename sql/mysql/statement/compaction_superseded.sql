@@ -18,6 +18,7 @@ SELECT n.topic_position,
        n.occurred_at
   FROM (SELECT read_model_key, topic_position, occurred_at
           FROM ${read_model_capture_records_table}
+               FORCE INDEX (uq_${read_model_capture_records_table}_position)
          WHERE topic = ?1
            AND topic_position > ?2
            AND topic_position <= ?3

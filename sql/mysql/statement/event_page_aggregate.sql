@@ -6,6 +6,7 @@ SELECT global_position, id, aggregate_type, aggregate_id, sequence_no,
        event_type, event_revision, payload, metadata, occurred_at,
        partition_key
   FROM ${event_store_table}
+       FORCE INDEX (idx_${event_store_table}_partition)
  WHERE partition_key = ?8
    AND global_position > ?1
    AND global_position <= ?2

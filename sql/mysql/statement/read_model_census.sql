@@ -6,8 +6,10 @@ SELECT CASE WHEN deleted THEN 'read-model.Deleted'
        CAST(NULL AS CHAR), COUNT(*), MIN(topic_position)
   FROM (SELECT deleted, topic_position
           FROM ${read_model_capture_records_table}
+               FORCE INDEX (uq_${read_model_capture_records_table}_position)
          WHERE topic = ?4
            AND topic_position > ?1
            AND topic_position <= ?2
+         ORDER BY topic_position
          LIMIT ?3) AS ahead
  GROUP BY deleted

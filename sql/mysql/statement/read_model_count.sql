@@ -5,6 +5,7 @@
 SELECT count(*)
   FROM (SELECT 1
           FROM ${read_model_capture_records_table}
+               FORCE INDEX (uq_${read_model_capture_records_table}_position)
          WHERE topic = ?5
            AND topic_position > ?1
            AND topic_position <= ?2
@@ -18,4 +19,5 @@ SELECT count(*)
             SELECT v FROM JSON_TABLE(?6, '$[*]' COLUMNS (
                 v INT PATH '$')) AS j6))
            AND (?7 IS NULL OR read_model_key = ?7)
+         ORDER BY topic_position
          LIMIT ?3) AS matching

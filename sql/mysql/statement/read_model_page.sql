@@ -1,6 +1,7 @@
 -- Messages of one topic of read models in the columns of event_page and, behind
 -- them, the depth of the cascade; topic/event_page.c appends the order by
--- position and the limit.
+-- position and the limit. Left to itself the server may walk the topic from its
+-- first message on.
 -- ?1 after position  ?2 up to position  ?3 limit
 -- ?4 types or NULL  ?5 topic  ?6 partitions or NULL
 SELECT topic_position AS global_position, id, CAST(NULL AS CHAR), read_model_key, CAST(NULL AS SIGNED),
@@ -9,6 +10,7 @@ SELECT topic_position AS global_position, id, CAST(NULL AS CHAR), read_model_key
        read_model_revision, payload, metadata, occurred_at, partition_key,
        cascade_depth
   FROM ${read_model_capture_records_table}
+       FORCE INDEX (uq_${read_model_capture_records_table}_position)
  WHERE topic = ?5
    AND topic_position > ?1
    AND topic_position <= ?2

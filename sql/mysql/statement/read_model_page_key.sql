@@ -8,6 +8,7 @@ SELECT topic_position AS global_position, id, CAST(NULL AS CHAR), read_model_key
        read_model_revision, payload, metadata, occurred_at, partition_key,
        cascade_depth
   FROM ${read_model_capture_records_table}
+       FORCE INDEX (idx_${read_model_capture_records_table}_key)
  WHERE ?8 IS NOT NULL
    AND topic = ?5
    AND read_model_key = ?7

@@ -9,6 +9,7 @@ SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
        u.status, u.failure_count, u.unresolved, u.message_copy,
        u.failure_reason
   FROM ${consumer_undelivered_messages_table} u
+       FORCE INDEX (uq_${consumer_undelivered_messages_table})
   JOIN ${consumer_checkpoints_table} k
     ON k.consumer_id = u.consumer_id AND k.source_name = u.source_name
    AND k.partition_no = u.partition_no AND k.position >= u.message_position
@@ -23,6 +24,7 @@ SELECT u.id, u.message_position, u.partition_no, u.resolved_key,
         SELECT h.resolved_key,
                CASE WHEN h.unresolved THEN h.partition_no ELSE -1 END
           FROM ${consumer_undelivered_messages_table} h
+               FORCE INDEX (uq_${consumer_undelivered_messages_table})
          WHERE h.consumer_id = ?1 AND h.source_name = ?2
            AND h.failure_reason IS NOT NULL
            AND (h.status IN ('HALTED', 'DEAD_LETTER_KEY')

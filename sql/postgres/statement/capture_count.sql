@@ -11,4 +11,5 @@ SELECT count(*)
            AND ?5::text[] IS NULL
            AND (?6::bigint[] IS NULL OR partition_key = ANY (?6::bigint[]))
            AND (?7::text IS NULL OR message_key = ?7::text)
+         ORDER BY global_position
          LIMIT ?3::bigint) AS matching

@@ -9,5 +9,6 @@ SELECT CASE WHEN deleted THEN 'read-model.Deleted'
          WHERE topic = ?4::text
            AND topic_position > ?1::bigint
            AND topic_position <= ?2::bigint
+         ORDER BY topic_position
          LIMIT ?3::bigint) AS ahead
  GROUP BY deleted

@@ -13,4 +13,5 @@ SELECT count(*)
              ELSE 'read-model.Changed' END = ANY (?4::text[]))
            AND (?6::bigint[] IS NULL OR partition_key = ANY (?6::bigint[]))
            AND (?7::text IS NULL OR read_model_key = ?7::text)
+         ORDER BY topic_position
          LIMIT ?3::bigint) AS matching

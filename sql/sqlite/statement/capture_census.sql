@@ -6,5 +6,6 @@ SELECT event_type, NULL, COUNT(*), MIN(global_position)
           FROM ${event_capture_records_table}
          WHERE global_position > ?1
            AND global_position <= ?2
+         ORDER BY global_position
          LIMIT ?3) AS ahead
  GROUP BY event_type

@@ -12,4 +12,5 @@ SELECT count(*)
            AND (?6 IS NULL
                 OR partition_key IN (SELECT value FROM json_each(?6)))
            AND (?7 IS NULL OR message_key = ?7)
+         ORDER BY global_position
          LIMIT ?3) AS matching

@@ -1,10 +1,11 @@
 -- Of the consumers that are subscribed to a topic the one that stands lowest;
--- one that has recorded no position stands at 0.
+-- one that has recorded no position stands at 0. Checkpoints are looked up by
+-- consumer, of which there are few.
 -- ?1 topic, with read-model: before it
 SELECT c.consumer_type, c.consumer_name, min(coalesce(k.position, 0))
-  FROM ${consumer_checkpoints_table} AS k
-  JOIN ${consumers_table} AS c ON c.id = k.consumer_id
- WHERE k.source_name = ?1
+  FROM ${consumers_table} AS c
+ CROSS JOIN ${consumer_checkpoints_table} AS k
+ WHERE k.consumer_id = c.id AND k.source_name = ?1
  GROUP BY c.consumer_type, c.consumer_name
  ORDER BY 3, 1, 2
  LIMIT 1

@@ -9,5 +9,6 @@ SELECT CASE WHEN deleted THEN 'read-model.Deleted'
          WHERE topic = ?4
            AND topic_position > ?1
            AND topic_position <= ?2
+         ORDER BY topic_position
          LIMIT ?3) AS ahead
  GROUP BY deleted

@@ -13,4 +13,5 @@ SELECT count(*)
              ELSE 'read-model.Changed' END IN (SELECT value FROM json_each(?4)))
            AND (?6 IS NULL OR partition_key IN (SELECT value FROM json_each(?6)))
            AND (?7 IS NULL OR read_model_key = ?7)
+         ORDER BY topic_position
          LIMIT ?3) AS matching
