@@ -80,6 +80,23 @@ dialect.each(function(database)
       assert.equal("12|2|2", value "SELECT count(position), min(position), max(position) FROM CONSUMER_CHECKPOINTS")
     end)
 
+    -- One look for what is due takes about as long as a page here, and has one
+    -- part in ten of the time: taking turns they would be as many as the pages.
+    it("gathers retries that come due one by one while there are pages", function()
+      local PAGES = 80
+      start('if event.payload.i % 5 == 0 and ctx.attempt == 1 then error "not yet" end',
+        'batch = 5, retry = { attempts = 3, delay = "1ms", max_delay = "1ms" }')
+      append(5 * PAGES, 5 * PAGES)
+      app:ok("run", "--until-idle", "--workers", "0")
+      complete(5 * PAGES)
+      local looks, before = 0, "1"
+      for attempt in value("SELECT attempt FROM ledger ORDER BY n"):gmatch "%d+" do
+        if attempt == "2" and before == "1" then looks = looks + 1 end
+        before = attempt
+      end
+      assert.is_true(looks >= 1 and looks <= PAGES / 2, ("%d looks beside %d pages"):format(looks, PAGES))
+    end)
+
     it("goes on with other consumers when one is halted", function()
       start 'error "always"'
       app:write("handlers/others.lua", HEAD .. [[
