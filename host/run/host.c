@@ -90,6 +90,20 @@ static enum status check_checkpoints(struct host *host, struct diag *diag)
     return status;
 }
 
+/* It applies meanwhile: what it tells no topic then is filled in later. */
+static enum status switch_own(struct host *host, struct worker *worker,
+                              struct diag *diag)
+{
+    bool ready = true;
+    enum status status = STATUS_OK;
+
+    if (worker->unswitched)
+        status = host_switch_own(host, worker->declared.declaration, &ready,
+                                 diag);
+    worker->unswitched = status != STATUS_OK || !ready;
+    return status;
+}
+
 /* A table that on_change lets be made anew comes first: nothing else can. */
 static enum status start_worker(struct host *host, struct worker *worker,
                                 struct diag *diag)
@@ -117,9 +131,11 @@ static enum status start_worker(struct host *host, struct worker *worker,
                   "and was made anew");
     status = start_consumer(&declared->consumer, diag);
     if (status == STATUS_OK)
-        status = host_keep_source(host, declared->declaration, diag);
-    if (status == STATUS_OK)
-        status = host_switch_own(host, declared->declaration, diag);
+        status = host_keep_source(host, declared->declaration, &ready, diag);
+    if (status != STATUS_OK || !ready)
+        return status;
+    worker->unswitched = declared->declaration->topic;
+    status = switch_own(host, worker, diag);
     worker->started = status == STATUS_OK;
     return status;
 }
@@ -381,7 +397,9 @@ enum status host_step(struct host *host, struct host_progress *progress,
         if (!worker->started)
             own = host_start_late(host, worker, &worker->trouble);
         if (own == STATUS_OK && !worker->started)
-            continue; /* it waits for its topic to be filled */
+            continue; /* it waits for its topic to be emptied or filled */
+        if (own == STATUS_OK && worker->unswitched)
+            own = switch_own(host, worker, &worker->trouble);
         worker->reload |= worker->declared.consumer.leases.changed;
         if (own == STATUS_OK && worker->reload) {
             own = consumer_reload(&worker->declared.consumer, &worker->trouble);
@@ -415,6 +433,7 @@ enum status host_step(struct host *host, struct host_progress *progress,
         status = host_retain(host, any, diag);
     if (status == STATUS_OK)
         status = host_compact(host, diag);
+    any |= host_fill_empties(host, !any);
     host->worked = status == STATUS_OK && any;
     progress->idle = status == STATUS_OK && !any && !host->marks_wait &&
                      !host_retains_more(host);

@@ -7,58 +7,84 @@
 /* How long a switch that met another one, or a batch, is tried again. */
 #define SWITCH_FOR_US (2 * CLOCK_SECOND)
 
-/* What is left of a topic that was switched off goes before it is on again. */
-static enum status empty_left(struct application *app, const char *projection,
-                              bool *emptied, struct diag *diag)
-{
-    int64_t deleted;
-    bool left = true;
-    enum status status = STATUS_OK;
+/* How long the rest after a batch of what is left may be. */
+#define REST_MOST_US (CLOCK_SECOND / 20)
 
-    *emptied = false;
-    while (status == STATUS_OK && left) {
-        status = read_model_off_empty(app->db, app->catalog, projection,
-                                      &deleted, &left, diag);
-        *emptied |= left;
-    }
+/* What is left of a topic that was switched off goes before it is on again: a
+ * batch of it with each round, and then a rest as long as that took. */
+static enum status empty_some(struct host *host, const char *projection,
+                              bool *left, struct diag *diag)
+{
+    struct application *app = host->app;
+    int64_t began = clock_monotonic();
+    int64_t deleted, took;
+    enum status status;
+
+    status = read_model_off_empty(app->db, app->catalog, projection, &deleted,
+                                  left, diag);
+    took = clock_monotonic() - began;
+    if (*left)
+        host->fill.rests_until = began + took +
+                                 (took < REST_MOST_US ? took : REST_MOST_US);
     return status;
 }
 
-/* In turns with whoever else switches it. Only what was deleted is worth more
- * time: who holds a lock may hold it for ever. */
-static enum status switch_until(struct application *app, const char *projection,
-                                bool *switched, struct diag *diag)
+/* In turns with whoever else switches it: who holds a lock may hold it for
+ * ever. *left is set when there are messages to be deleted before. */
+static enum status switch_until(struct host *host, const char *projection,
+                                bool *switched, bool *left, struct diag *diag)
 {
+    struct application *app = host->app;
     int64_t end = clock_monotonic() + SWITCH_FOR_US;
-    bool emptied;
     enum status status, cleared;
 
+    *left = false;
     do {
         status = read_model_switch_on(app->db, app->catalog, projection,
                                       clock_now(&app->clock), switched, diag);
         if (status != STATUS_CONFLICT)
             return status;
-        cleared = empty_left(app, projection, &emptied, diag);
-        if (cleared != STATUS_OK && cleared != STATUS_CONFLICT)
+        cleared = empty_some(host, projection, left, diag);
+        if (cleared != STATUS_CONFLICT && (cleared != STATUS_OK || *left))
             return cleared;
-    } while (clock_monotonic() < end || emptied);
+    } while (clock_monotonic() < end);
     return status;
 }
 
+static void tell_left(struct host *host, const char *projection)
+{
+    host->fill.empties = true;
+    if (!host->fill.left_told)
+        log_write(&host->app->log, LOG_INFO,
+                  &(struct log_about){.consumer = projection},
+                  "its topic was switched off and holds messages still; they "
+                  "are deleted before it is on again");
+    host->fill.left_told = true;
+}
+
 static enum status switch_on(struct host *host, const char *projection,
-                             struct diag *diag)
+                             bool *ready, struct diag *diag)
 {
     struct application *app = host->app;
-    bool switched = false, undone;
-    enum status status = flight_settle(&host->flight, &undone, diag);
+    bool switched = false, left = false, undone;
+    enum status status;
 
-    if (status != STATUS_OK)
-        return status;
-    status = read_model_positions_mend(app->db, app->catalog, projection, diag);
+    *ready = clock_monotonic() >= host->fill.rests_until;
+    host->fill.empties |= !*ready;
+    if (!*ready)
+        return STATUS_OK;
+    status = flight_settle(&host->flight, &undone, diag);
     if (status == STATUS_OK)
-        status = switch_until(app, projection, &switched, diag);
+        status = read_model_positions_mend(app->db, app->catalog, projection,
+                                           diag);
+    if (status == STATUS_OK)
+        status = switch_until(host, projection, &switched, &left, diag);
+    *ready = status == STATUS_OK && !left;
+    if (status == STATUS_OK && left)
+        tell_left(host, projection);
     if (status != STATUS_OK || !switched)
         return status;
+    host->fill.left_told = false;
     host_fill_forget(host);
     log_write(&app->log, LOG_INFO, &(struct log_about){.consumer = projection},
               "its read models go to the topic " TOPIC_READ_MODEL
@@ -94,14 +120,14 @@ enum status host_switch_source(struct host *host,
     *ready = true;
     if (read == NULL)
         return STATUS_OK;
-    status = switch_on(host, read, diag);
-    if (status == STATUS_OK && declaration->starts_now)
+    status = switch_on(host, read, ready, diag);
+    if (status == STATUS_OK && *ready && declaration->starts_now)
         status = is_filled(host, read, ready, diag);
     return status;
 }
 
 enum status host_keep_source(struct host *host,
-                             const struct declaration *declaration,
+                             const struct declaration *declaration, bool *ready,
                              struct diag *diag)
 {
     struct application *app = host->app;
@@ -109,27 +135,43 @@ enum status host_keep_source(struct host *host,
     bool on = true;
     enum status status;
 
+    *ready = true;
     if (read == NULL)
         return STATUS_OK;
     status = db_begin(app->db, diag);
     if (status == STATUS_OK)
         status = read_model_switch_hold(app->db, app->catalog, read, &on, diag);
     db_rollback(app->db);
-    return status != STATUS_OK || on ? status : switch_on(host, read, diag);
+    return status != STATUS_OK || on ? status
+                                     : switch_on(host, read, ready, diag);
 }
 
 enum status host_switch_own(struct host *host,
-                            const struct declaration *declaration,
+                            const struct declaration *declaration, bool *ready,
                             struct diag *diag)
 {
-    return declaration->topic ? switch_on(host, declaration->name, diag)
+    *ready = true;
+    return declaration->topic ? switch_on(host, declaration->name, ready, diag)
                               : STATUS_OK;
+}
+
+bool host_fill_empties(struct host *host, bool rest)
+{
+    int64_t us = host->fill.rests_until - clock_monotonic();
+    bool empties = host->fill.empties;
+
+    host->fill.empties = false;
+    if (empties && rest && us > 0)
+        host_pause(host, us);
+    return empties;
 }
 
 void host_fill_forget(struct host *host)
 {
     mem_free(host->fill.lists);
-    host->fill = (struct host_fill){.told = host->fill.told};
+    host->fill.lists = NULL;
+    host->fill.count = 0;
+    host->fill.known = false;
 }
 
 /* Only of a projection that is declared here it is known where its read models

@@ -35,6 +35,7 @@ struct worker {
     struct declared_consumer declared;
     struct host_topic *topic; /* its source */
     bool started;             /* its consumer is registered and read */
+    bool unswitched;          /* its own topic is to be switched on still */
     bool added;               /* by a reload: the version before had it not */
     struct diag trouble;      /* of its last step */
     bool stuck;               /* and that does not pass by itself */
@@ -50,8 +51,11 @@ struct worker {
 struct host_fill {
     const struct declaration **lists; /* of the scripts in use */
     size_t count;
-    bool known; /* else it is asked for */
-    bool told;  /* that one cannot be filled */
+    bool known;   /* else it is asked for */
+    bool told;    /* that one cannot be filled */
+    bool empties; /* in this round, one that was switched off before */
+    bool left_told;
+    int64_t rests_until; /* monotonic: from the last batch of that */
 };
 
 struct host {
@@ -106,6 +110,9 @@ enum status host_reload_all(struct host *host, struct diag *diag) MUST_CHECK;
 /** Saves the checkpoints that are held in memory. */
 enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
 
+/** Lets time pass; whatever is told meanwhile does not shorten it. */
+void host_pause(struct host *host, int64_t us);
+
 /** When there is something to do that nobody tells, in microseconds; `us` at
  * most. */
 int64_t host_next_due(struct host *host, int64_t us);
@@ -117,7 +124,9 @@ void host_topics_free(struct host *host);
 struct host_topic *host_topic_of(struct host *host, const char *source);
 
 /** Switches on the topic of read models that a declaration reads, if it does.
- * *ready is false when it is to begin where that ends and that is still filled.
+ * *ready is false when that was switched off before and holds messages still,
+ * of which a batch is deleted then, or when the consumer is to begin where it
+ * ends and it is still filled: another round goes on.
  */
 enum status host_switch_source(struct host *host,
                                const struct declaration *declaration,
@@ -126,12 +135,16 @@ enum status host_switch_source(struct host *host,
  * switched off at that moment is on again, and from here on nobody switches it
  * off. */
 enum status host_keep_source(struct host *host,
-                             const struct declaration *declaration,
+                             const struct declaration *declaration, bool *ready,
                              struct diag *diag) MUST_CHECK;
-/** Switches its own topic on, if it says so. */
+/** Switches its own topic on, if it says so; *ready as above. */
 enum status host_switch_own(struct host *host,
-                            const struct declaration *declaration,
+                            const struct declaration *declaration, bool *ready,
                             struct diag *diag) MUST_CHECK;
+/** Whether this round met a topic that holds messages from before it was
+ * switched off. With `rest` it waits until the next batch of them may be
+ * deleted, for a few hundredths of a second at most. */
+bool host_fill_empties(struct host *host, bool rest);
 /** Fills one batch of read models in that were there before their topic was
  * switched on. */
 enum status host_fill_topics(struct host *host, bool *worked,

@@ -36,8 +36,7 @@ static bool wait_us(struct host *host, int64_t us)
     return false;
 }
 
-/* Whatever is told meanwhile does not shorten it. */
-static void pause_us(struct host *host, int64_t us)
+void host_pause(struct host *host, int64_t us)
 {
     int64_t now = clock_monotonic();
     int64_t until = now + us;
@@ -91,7 +90,7 @@ static enum status recover(struct host *host, enum status status,
     } else {
         host_tell_trouble(host, diag);
     }
-    pause_us(host, backoff_next(&host->backoff));
+    host_pause(host, backoff_next(&host->backoff));
     if (status == STATUS_LOST || status == STATUS_UNAVAILABLE) {
         host_lease_look_soon(host);
         status = db_reopen(app->db, diag);
@@ -166,7 +165,7 @@ enum status host_run_until_idle(struct host *host,
             break;
         if (!done)
             tell_waiting(host);
-        pause_us(host, OTHERS_PAUSE_US);
+        host_pause(host, OTHERS_PAUSE_US);
     }
     /* what was read up to here need not be kept for it */
     host->retainer.looked = host->saga_retainer.looked = false;
@@ -198,7 +197,7 @@ enum status host_drain(struct host *host, struct host_progress *progress,
             status = recover(host, status, diag);
         if (status == STATUS_OK && progress->idle &&
             host_marks_are_left(host)) {
-            pause_us(host, OTHERS_PAUSE_US);
+            host_pause(host, OTHERS_PAUSE_US);
             progress->idle = false;
         }
     } while (status == STATUS_OK && !progress->idle);

@@ -4,6 +4,7 @@
 #include "run/status_compaction.h"
 #include "run/status_consumer.h"
 #include "run/status_deadlines.h"
+#include "run/status_off.h"
 #include "run/status_owner.h"
 #include "run/status_problem.h"
 #include "run/status_rate.h"
@@ -135,6 +136,8 @@ enum status status_read(struct application *app,
         status = status_deadlines_read(app, request, report, diag);
     if (status == STATUS_OK)
         status = status_compaction_read(app, report, diag);
+    if (status == STATUS_OK)
+        status = status_off_read(app, report, diag);
     if (status == STATUS_OK)
         status = outbox_list_pending(app->db, app->catalog, &report->arena,
                                      &report->pending, &report->npending, diag);
