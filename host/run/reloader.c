@@ -1,11 +1,12 @@
 #include "run/reloader.h"
 
+#include "run/config_change.h"
 #include "run/control.h"
 #include "run/reload_folders.h"
+#include "run/reload_wish.h"
 #include "run/script_child.h"
 #include "run/supervisor_parts.h"
 
-#include "base/json_member.h"
 #include "base/memory.h"
 
 #include <signal.h>
@@ -13,24 +14,8 @@
 /* A switch whose worker dies over it is tried with so many others. */
 #define FIRST_TRIES 5
 
-#define CONFIG_MAX ((size_t)1 << 20)
-
 /* Lines about saves that are written whatever was written before. */
 #define TOLD_A_MINUTE 30
-
-/* Who waits for an answer. */
-struct waiting {
-    struct control_asker *asker;
-    struct waiting *next;
-};
-
-/* A reload that was asked for. */
-struct wish {
-    bool wanted;
-    bool accept;
-    bool told; /* somebody asked who wants to know, even if nothing changed */
-    struct waiting *waiting;
-};
 
 enum reloader_phase {
     RELOADER_IDLE,
@@ -48,17 +33,16 @@ struct reloader {
     struct script_store store;
     enum reloader_phase phase;
     bool stopped;
-    bool refused;      /* what was saved last */
-    struct wish wish;  /* for the next round */
-    struct wish round; /* in hand */
+    bool refused;             /* what was saved last */
+    struct reload_wish wish;  /* for the next round */
+    struct reload_wish round; /* in hand */
     struct script_version live, next;
     struct script_place live_place, next_place;
     struct script_place old_place; /* while some worker may still read it */
     struct worker_process *first;  /* was told to switch; NULL: none yet */
     int tries;
-    int64_t began;               /* monotonic: the round in hand */
-    char config[DIGEST_LEN + 1]; /* of the file that the host has read */
-    bool config_told;
+    int64_t began; /* monotonic: the round in hand */
+    struct config_change config;
     int64_t minute_began; /* monotonic */
     int told;             /* lines since then */
 };
@@ -83,37 +67,26 @@ static struct log_about about_save(struct reloader *reloader)
 
 static void begin_round(struct reloader *reloader);
 
-/* --- answers ---------------------------------------------------------------
- */
-
-static void answer_all(struct wish *wish, const struct buffer *line)
-{
-    while (wish->waiting != NULL) {
-        struct waiting *waiting = wish->waiting;
-
-        wish->waiting = waiting->next;
-        control_answer(waiting->asker, buffer_text(line));
-        mem_free(waiting);
-    }
-}
-
-/* {"status":"ok","version":...,"changed":...,"changes":...,"message":...} */
-static void answer(struct reloader *reloader, struct wish *wish,
+static void answer(struct reloader *reloader, struct reload_wish *wish,
                    enum status status, bool changed, const char *changes,
                    const char *message)
 {
-    struct buffer line = BUFFER_EMPTY;
-    bool first = true;
+    reload_wish_answer(wish, &(struct reload_answer){
+                                 .status = status,
+                                 .version = reloader->live.hash,
+                                 .changed = changed,
+                                 .changes = changes,
+                                 .message = message,
+                             });
+}
 
-    buffer_append_char(&line, '{');
-    json_member_string(&line, &first, "status", status_word(status));
-    json_member_string(&line, &first, "version", reloader->live.hash);
-    json_member_bool(&line, &first, "changed", changed);
-    json_member_string(&line, &first, "changes", changes);
-    json_member_string(&line, &first, "message", message);
-    buffer_append_char(&line, '}');
-    answer_all(wish, &line);
-    buffer_free(&line);
+/* Looks where the live version and a save of it would lie. */
+static void watch_live(struct reloader *reloader)
+{
+    if (reloader->watch != NULL)
+        reload_folders_watch(reloader->watch,
+                             reloader->supervisor->options->settings,
+                             &reloader->live);
 }
 
 /* --- what is written down --------------------------------------------------
@@ -153,7 +126,7 @@ static void end_round(struct reloader *reloader)
     reloader->phase = RELOADER_IDLE;
     reloader->first = NULL;
     script_version_free(&reloader->next);
-    reloader->round = (struct wish){.wanted = false};
+    reloader->round = (struct reload_wish){.wanted = false};
     if (reloader->supervisor->started) /* the start itself is no reload */
         notify_systemd_send(&reloader->supervisor->notify, "READY=1");
     if (reloader->wish.wanted && !reloader->stopped)
@@ -272,10 +245,7 @@ static void go_live(struct reloader *reloader)
     reloader->next_place = (struct script_place){.length = 0};
     reloader->first = NULL;
     reloader->phase = RELOADER_REST;
-    if (reloader->watch != NULL)
-        reload_folders_watch(reloader->watch,
-                             reloader->supervisor->options->settings,
-                             &reloader->live);
+    watch_live(reloader);
     order_rest(reloader);
 }
 
@@ -374,10 +344,7 @@ static void start_first_worker(struct reloader *reloader)
     reloader->next = was;
     reloader->live_place = reloader->next_place;
     reloader->next_place = (struct script_place){.length = 0};
-    if (reloader->watch != NULL)
-        reload_folders_watch(reloader->watch,
-                             reloader->supervisor->options->settings,
-                             &reloader->live);
+    watch_live(reloader);
     end_round(reloader);
     worker_process_start(&reloader->supervisor->workers[0]);
 }
@@ -443,56 +410,19 @@ static void on_checked(void *arg, const struct diag *failure,
     end_round(reloader);
 }
 
-static bool digest_config(const struct settings *settings,
-                          char out[DIGEST_LEN + 1])
-{
-    struct buffer bytes = BUFFER_EMPTY;
-    struct digest digest;
-    bool good = settings->config_path != NULL &&
-                buffer_read_file(&bytes, settings->config_path, CONFIG_MAX,
-                                 NULL) == STATUS_OK;
-
-    digest_begin(&digest);
-    digest_text(&digest, good ? buffer_text(&bytes) : TEXT_NONE);
-    digest_end(&digest, out);
-    buffer_free(&bytes);
-    return good;
-}
-
-/* A host has read it once, and says so. */
-static void tell_config(struct reloader *reloader)
-{
-    const struct settings *settings = reloader->supervisor->options->settings;
-    char now[DIGEST_LEN + 1];
-    bool same;
-
-    if (settings->config_path == NULL || !digest_config(settings, now))
-        return; /* maybe it is just being saved */
-    same = strcmp(now, reloader->config) == 0;
-    if (!same && !reloader->config_told)
-        log_write(log_of(reloader), LOG_WARN, NULL,
-                  "%s has changed: a reload takes scripts only, so restart "
-                  "the host to take the configuration",
-                  settings->config_path);
-    reloader->config_told = !same;
-}
-
 static void begin_round(struct reloader *reloader)
 {
     reloader->round = reloader->wish;
-    reloader->wish = (struct wish){.wanted = false};
+    reloader->wish = (struct reload_wish){.wanted = false};
     reloader->phase = RELOADER_CHECKING;
     reloader->began = clock_monotonic();
     if (reloader->supervisor->started)
         notify_systemd_send(&reloader->supervisor->notify,
                             "RELOADING=1\nMONOTONIC_USEC=%lld",
                             (long long)reloader->began);
-    tell_config(reloader);
+    config_change_tell(&reloader->config, log_of(reloader));
     /* first: what changes from here on is another change */
-    if (reloader->watch != NULL)
-        reload_folders_watch(reloader->watch,
-                             reloader->supervisor->options->settings,
-                             &reloader->live);
+    watch_live(reloader);
     script_child_start(&reloader->child);
 }
 
@@ -533,16 +463,12 @@ static void on_asked(void *arg, struct control_asker *asker, const char *line)
 {
     struct reloader *reloader = arg;
     bool accept = strcmp(line, "reload accept") == 0;
-    struct waiting *waiting;
 
     if (!accept && strcmp(line, "reload") != 0) {
         control_answer(asker, TEXT_LITERAL("{\"status\":\"usage\"}"));
         return;
     }
-    waiting = mem_alloc(sizeof(*waiting));
-    waiting->asker = asker;
-    waiting->next = reloader->wish.waiting;
-    reloader->wish.waiting = waiting;
+    reload_wish_wait(&reloader->wish, asker);
     reloader->wish.accept |= accept;
     reloader->wish.told = true;
     wish_for(reloader);
@@ -571,7 +497,7 @@ enum status reloader_open(struct supervisor *supervisor,
         mem_free(reloader);
         return status;
     }
-    (void)digest_config(settings, reloader->config);
+    config_change_begin(&reloader->config, settings);
     script_child_init(&reloader->child, &supervisor->loop, supervisor->options,
                       supervisor->config.fd, on_checked, reloader);
     (void)uv_signal_init(&supervisor->loop, &reloader->hangup);
