@@ -2,7 +2,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "partition/coordinator_parts.h"
+#include "partition/coordinator_view.h"
 #include "partition/instance.h"
+#include "partition/lease_list.h"
 #include "partition/rendezvous.h"
 
 #include <stdio.h>
@@ -14,49 +17,6 @@
 
 /* One that is about to lapse is looked at a moment later. */
 #define LAPSE_GRACE (CLOCK_SECOND / 200)
-
-enum view_kind { VIEW_MEMBER, VIEW_LEASE, VIEW_LAPSED };
-
-enum view_column {
-    COLUMN_KIND,
-    COLUMN_TYPE,
-    COLUMN_NAME,
-    COLUMN_PARTITION,
-    COLUMN_INSTANCE,
-    COLUMN_GENERATION,
-    COLUMN_LIVE,
-    COLUMN_LEFT,
-};
-
-struct coordinator_change {
-    struct coordinator_consumer *consumer;
-    int partition;
-    bool takes;         /* else it is handed over */
-    int64_t generation; /* as it was seen */
-    bool lapsed;        /* who held it has not let go of it */
-};
-
-/* What was read of one lease. */
-struct lease_seen {
-    bool exists;
-    bool live;
-    int64_t generation;
-    struct text instance; /* TEXT_NONE: free */
-};
-
-/* What was read of one consumer. */
-struct consumer_seen {
-    struct text *members; /* living ones, sorted by the database */
-    size_t nmembers;
-    struct lease_seen *leases; /* by partition */
-    bool mine;                 /* this instance is among the members */
-};
-
-struct view {
-    struct coordinator *coordinator;
-    struct consumer_seen *consumers;
-    int64_t lapses; /* microseconds until the first of others does */
-};
 
 void coordinator_init(struct coordinator *k, struct db *db,
                       const struct catalog *catalog,
@@ -84,62 +44,18 @@ void coordinator_free(struct coordinator *k)
     k->nchanges = k->nlapsed = 0;
 }
 
-/* --- lists of consumers --------------------------------------------------- */
-
-struct list {
-    struct text *types, *names;
-    int64_t *partitions, *generations;
-    size_t count;
-};
-
-static struct list list_make(struct arena *arena, size_t room)
-{
-    return (struct list){
-        .types = arena_alloc(arena, (room + 1) * sizeof(struct text)),
-        .names = arena_alloc(arena, (room + 1) * sizeof(struct text)),
-        .partitions = arena_alloc(arena, (room + 1) * sizeof(int64_t)),
-        .generations = arena_alloc(arena, (room + 1) * sizeof(int64_t)),
-    };
-}
-
-static void list_add(struct list *list,
-                     const struct coordinator_consumer *consumer, int partition,
-                     int64_t generation)
-{
-    list->types[list->count] = text_of(consumer->type);
-    list->names[list->count] = text_of(consumer->name);
-    list->partitions[list->count] = partition;
-    list->generations[list->count++] = generation;
-}
-
-/* Queues a statement that takes this instance and some leases. */
-static enum status queue_list(struct coordinator *k,
-                              enum sql_statement statement,
-                              const struct list *list, int64_t expect,
-                              struct diag *diag)
-{
-    const struct db_value params[] = {
-        db_string(k->id), db_texts(list->types, list->count),
-        db_texts(list->names, list->count),
-        db_integers(list->partitions, list->count)};
-
-    if (list->count == 0)
-        return STATUS_OK;
-    return db_queue(k->db, catalog_sql(k->catalog, statement), params, 4,
-                    expect, -1, diag);
-}
-
 /* --- joining -------------------------------------------------------------- */
 
 static enum status write_rows(struct coordinator *k, struct diag *diag)
 {
-    struct list list = list_make(&k->arena, k->count);
+    struct lease_list list = lease_list_make(&k->arena, k->count);
     enum status status = instance_write(k->db, k->catalog, k->id,
                                         k->times.duration, diag);
 
     for (size_t i = 0; i < k->count; i++)
         if (!k->consumers[i].away)
-            list_add(&list, &k->consumers[i], 0, 0);
+            lease_list_add(&list, k->consumers[i].type, k->consumers[i].name, 0,
+                           0);
     const struct db_value params[] = {db_string(k->id),
                                       db_texts(list.types, list.count),
                                       db_texts(list.names, list.count)};
@@ -231,7 +147,7 @@ int64_t coordinator_left(const struct coordinator *k)
     return left > 0 ? left : 0;
 }
 
-static void look_again(struct coordinator *k, int64_t lapses)
+void coordinator_look_again(struct coordinator *k, int64_t lapses)
 {
     int64_t pause = k->times.rebalance;
 
@@ -246,93 +162,10 @@ static void look_again(struct coordinator *k, int64_t lapses)
 
 /* --- looking -------------------------------------------------------------- */
 
-static size_t find(const struct coordinator *k, struct text type,
-                   struct text name)
-{
-    for (size_t i = 0; i < k->count; i++)
-        if (text_equal(text_of(k->consumers[i].name), name) &&
-            text_equal(text_of(k->consumers[i].type), type))
-            return i;
-    return k->count;
-}
-
-static void take_member(struct view *view, struct consumer_seen *seen,
-                        struct db_rows *row)
-{
-    struct coordinator *k = view->coordinator;
-    struct text id = db_get_text(row, COLUMN_INSTANCE);
-
-    seen->members = arena_grow(&k->arena, seen->members, seen->nmembers,
-                               sizeof(*seen->members));
-    seen->members[seen->nmembers++] = arena_copy(&k->arena, id);
-    if (text_equal(id, text_of(k->id)))
-        seen->mine = true;
-    else if (db_get_int64(row, COLUMN_LEFT) < view->lapses)
-        view->lapses = db_get_int64(row, COLUMN_LEFT);
-}
-
-static enum status take_row(void *arg, struct db_rows *row, struct diag *diag)
-{
-    struct view *view = arg;
-    struct coordinator *k = view->coordinator;
-    int64_t kind = db_get_int64(row, COLUMN_KIND);
-    int64_t partition = db_get_int64(row, COLUMN_PARTITION);
-    struct lease_seen *lease;
-    size_t at;
-
-    (void)diag;
-    if (kind == VIEW_LAPSED) {
-        k->lapsed = arena_grow(&k->arena, k->lapsed, k->nlapsed,
-                               sizeof(*k->lapsed));
-        k->lapsed[k->nlapsed++] = arena_copy(&k->arena,
-                                             db_get_text(row, COLUMN_INSTANCE));
-        return STATUS_OK;
-    }
-    at = find(k, db_get_text(row, COLUMN_TYPE), db_get_text(row, COLUMN_NAME));
-    if (at == k->count) /* it ran that before, and does no more */
-        return STATUS_OK;
-    if (kind == VIEW_MEMBER) {
-        take_member(view, &view->consumers[at], row);
-        return STATUS_OK;
-    }
-    if (partition < 0 || partition >= k->partitions)
-        return STATUS_OK;
-    lease = &view->consumers[at].leases[partition];
-    lease->exists = true;
-    lease->generation = db_get_int64(row, COLUMN_GENERATION);
-    if (!db_is_null(row, COLUMN_INSTANCE))
-        lease->instance = arena_copy(&k->arena,
-                                     db_get_text(row, COLUMN_INSTANCE));
-    lease->live = db_get_bool(row, COLUMN_LIVE);
-    return STATUS_OK;
-}
-
-static enum status read_view(struct view *view, struct diag *diag)
-{
-    struct coordinator *k = view->coordinator;
-    const struct db_value param = db_string(k->id);
-    enum status status;
-
-    view->lapses = INT64_MAX / 2;
-    view->consumers = arena_alloc_zero(&k->arena, (k->count + 1) *
-                                                      sizeof(*view->consumers));
-    for (size_t i = 0; i < k->count; i++)
-        view->consumers[i].leases = arena_alloc_zero(
-            &k->arena,
-            (size_t)k->partitions * sizeof(*view->consumers[i].leases));
-    status = db_begin_read(k->db, diag);
-    if (status == STATUS_OK)
-        status = db_rows_each(k->db,
-                              catalog_sql(k->catalog, SQL_OWNERSHIP_VIEW),
-                              &param, 1, take_row, view, diag);
-    db_rollback(k->db);
-    return status;
-}
-
 /* --- deciding ------------------------------------------------------------- */
 
 /* The database sorts by its own rules, and whoever computes must not. */
-static void sort_members(struct consumer_seen *seen)
+static void sort_members(struct coordinator_seen *seen)
 {
     for (size_t i = 1; i < seen->nmembers; i++)
         for (size_t j = i; j > 0 && strcmp(seen->members[j].data,
@@ -345,7 +178,7 @@ static void sort_members(struct consumer_seen *seen)
         }
 }
 
-static int index_of(const struct consumer_seen *seen, struct text id)
+static int index_of(const struct coordinator_seen *seen, struct text id)
 {
     for (size_t i = 0; i < seen->nmembers; i++)
         if (text_equal(seen->members[i], id))
@@ -353,7 +186,8 @@ static int index_of(const struct consumer_seen *seen, struct text id)
     return RENDEZVOUS_NOBODY;
 }
 
-static bool is_mine(const struct coordinator *k, const struct lease_seen *lease)
+static bool is_mine(const struct coordinator *k,
+                    const struct coordinator_lease *lease)
 {
     return lease->instance.data != NULL &&
            text_equal(lease->instance, text_of(k->id));
@@ -370,7 +204,7 @@ static void add_change(struct coordinator *k,
 /* What the table says of a lease goes before what memory says. */
 static void decide_lease(struct coordinator *k,
                          struct coordinator_consumer *consumer, int partition,
-                         const struct lease_seen *lease, bool wanted)
+                         const struct coordinator_lease *lease, bool wanted)
 {
     bool mine = is_mine(k, lease);
 
@@ -399,7 +233,7 @@ static void decide_lease(struct coordinator *k,
 }
 
 static void decide(struct coordinator *k, struct coordinator_consumer *consumer,
-                   struct consumer_seen *seen)
+                   struct coordinator_seen *seen)
 {
     size_t size = (size_t)k->partitions * sizeof(int);
     int *holders = arena_alloc(&k->arena, size);
@@ -409,7 +243,7 @@ static void decide(struct coordinator *k, struct coordinator_consumer *consumer,
     sort_members(seen);
     self = index_of(seen, text_of(k->id));
     for (int p = 0; p < k->partitions; p++) {
-        const struct lease_seen *lease = &seen->leases[p];
+        const struct coordinator_lease *lease = &seen->leases[p];
 
         holders[p] = lease->instance.data != NULL
                          ? index_of(seen, lease->instance)
@@ -434,7 +268,7 @@ static void decide(struct coordinator *k, struct coordinator_consumer *consumer,
 enum status coordinator_look(struct coordinator *k, bool *acts,
                              struct diag *diag)
 {
-    struct view view = {.coordinator = k};
+    struct coordinator_view view;
     bool mine = true;
     enum status status;
 
@@ -446,7 +280,7 @@ enum status coordinator_look(struct coordinator *k, bool *acts,
     k->awaits = k->lacks_rows = false;
     for (size_t i = 0; i < k->count; i++)
         k->consumers[i].changing = false;
-    status = read_view(&view, diag);
+    status = coordinator_view_read(k, &view, diag);
     for (size_t i = 0; status == STATUS_OK && i < k->count; i++)
         mine = mine && (view.consumers[i].mine || k->consumers[i].away);
     if (status != STATUS_OK)
@@ -459,175 +293,9 @@ enum status coordinator_look(struct coordinator *k, bool *acts,
     for (size_t i = 0; i < k->count; i++)
         if (!k->consumers[i].away)
             decide(k, &k->consumers[i], &view.consumers[i]);
-    look_again(k, view.lapses);
+    coordinator_look_again(k, view.lapses);
     *acts = k->nchanges > 0 || k->nlapsed > 0;
     return STATUS_OK;
-}
-
-/* --- acting --------------------------------------------------------------- */
-
-static enum status write_missing(struct coordinator *k, struct diag *diag)
-{
-    struct list list = list_make(&k->arena, k->count);
-
-    for (size_t i = 0; i < k->count; i++)
-        list_add(&list, &k->consumers[i], 0, 0);
-    const struct db_value params[] = {db_texts(list.types, list.count),
-                                      db_texts(list.names, list.count),
-                                      db_integer(k->partitions)};
-
-    if (!k->lacks_rows || list.count == 0)
-        return STATUS_OK;
-    return db_queue(k->db, catalog_sql(k->catalog, SQL_OWNERSHIP_INSERT),
-                    params, 3, DB_ANY_ROWS, -1, diag);
-}
-
-/* Marks which of the wanted leases were locked. */
-static enum status lock(struct coordinator *k, const struct list *wanted,
-                        bool *locked, struct diag *diag)
-{
-    const struct db_value params[] = {
-        db_string(k->id), db_texts(wanted->types, wanted->count),
-        db_texts(wanted->names, wanted->count),
-        db_integers(wanted->partitions, wanted->count),
-        db_integers(wanted->generations, wanted->count)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(k->db,
-                                  catalog_sql(k->catalog, SQL_OWNERSHIP_LOCK),
-                                  params, 5, &rows, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        int64_t place = db_get_int64(rows, 0);
-
-        if (place >= 0 && place < (int64_t)wanted->count)
-            locked[place] = true;
-    }
-    db_rows_close(rows);
-    return status;
-}
-
-/* Locks those that have lapsed still. Whose row is locked is left for the next
- * time: it may hold that for as long as its session lasts. */
-static enum status lock_lapsed(struct coordinator *k, struct text *ids,
-                               size_t *count, struct diag *diag)
-{
-    const struct db_value param = db_texts(k->lapsed, k->nlapsed);
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(k->db,
-                                  catalog_sql(k->catalog, SQL_INSTANCE_LAPSED),
-                                  &param, 1, &rows, diag);
-
-    *count = 0;
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more &&
-           *count < k->nlapsed)
-        ids[(*count)++] = arena_copy(&k->arena, db_get_text(rows, 0));
-    db_rows_close(rows);
-    return status;
-}
-
-/* Instances that have lapsed leave no rows behind but their leases. */
-static enum status bury(struct coordinator *k, struct diag *diag)
-{
-    struct text *ids;
-    size_t count;
-    enum status status;
-
-    if (k->nlapsed == 0)
-        return STATUS_OK;
-    ids = arena_alloc(&k->arena, k->nlapsed * sizeof(*ids));
-    status = lock_lapsed(k, ids, &count, diag);
-    if (status != STATUS_OK || count == 0)
-        return status;
-    const struct db_value param = db_texts(ids, count);
-
-    status = db_queue(k->db, catalog_sql(k->catalog, SQL_MEMBER_LEAVE), &param,
-                      1, DB_ANY_ROWS, -1, diag);
-    if (status == STATUS_OK)
-        status = db_queue(k->db, catalog_sql(k->catalog, SQL_INSTANCE_DELETE),
-                          &param, 1, DB_ANY_ROWS, -1, diag);
-    return status;
-}
-
-static enum status take(struct coordinator *k, const struct list *wanted,
-                        bool *locked, struct diag *diag)
-{
-    struct list taken = list_make(&k->arena, wanted->count);
-    enum status status;
-
-    if (wanted->count == 0)
-        return STATUS_OK;
-    status = lock(k, wanted, locked, diag);
-    for (size_t i = 0, at = 0; status == STATUS_OK && i < k->nchanges; i++) {
-        if (!k->changes[i].takes)
-            continue;
-        if (locked[at++])
-            list_add(&taken, k->changes[i].consumer, k->changes[i].partition,
-                     0);
-    }
-    if (status != STATUS_OK)
-        return status;
-    return queue_list(k, SQL_OWNERSHIP_TAKE, &taken, (int64_t)taken.count,
-                      diag);
-}
-
-/* Only a known commit changes memory. */
-static void acted(struct coordinator *k, const bool *locked)
-{
-    for (size_t i = 0, at = 0; i < k->nchanges; i++) {
-        const struct coordinator_change *change = &k->changes[i];
-        struct leases *leases = change->consumer->leases;
-
-        if (!change->takes) {
-            leases_set(leases, change->partition, LEASE_NONE);
-            continue;
-        }
-        if (!locked[at++]) {
-            k->awaits = true;
-            continue;
-        }
-        leases_set(leases, change->partition, change->generation + 1);
-        leases->taken_over[change->partition] = change->lapsed;
-    }
-    if (k->awaits)
-        look_again(k, INT64_MAX / 2);
-}
-
-enum status coordinator_act(struct coordinator *k, struct diag *diag)
-{
-    struct list leaving = list_make(&k->arena, k->nchanges);
-    struct list wanted = list_make(&k->arena, k->nchanges);
-    bool *locked = arena_alloc_zero(&k->arena, k->nchanges + 1);
-    enum status status;
-
-    for (size_t i = 0; i < k->nchanges; i++)
-        list_add(k->changes[i].takes ? &wanted : &leaving,
-                 k->changes[i].consumer, k->changes[i].partition,
-                 k->changes[i].generation);
-    status = db_begin(k->db, diag);
-    if (status == STATUS_OK)
-        status = write_missing(k, diag);
-    if (status == STATUS_OK)
-        status = queue_list(k, SQL_OWNERSHIP_RELEASE, &leaving, DB_ANY_ROWS,
-                            diag);
-    if (status == STATUS_OK)
-        status = take(k, &wanted, locked, diag);
-    if (status == STATUS_OK)
-        status = bury(k, diag);
-    if (status == STATUS_OK)
-        status = db_commit(k->db, NULL, diag);
-    db_rollback(k->db);
-    if (status == STATUS_OK)
-        acted(k, locked);
-    else
-        k->look_at = 0; /* what became of it is read */
-    k->nchanges = k->nlapsed = 0;
-    return status;
 }
 
 enum status coordinator_leave(struct coordinator *k, struct diag *diag)

@@ -47,7 +47,7 @@ struct coordinator {
     size_t count;
     int partitions;
 
-    /* Fields for coordinator.c. */
+    /* Fields for coordinator.c, _act.c and _view.c. */
     bool joined;
     bool outdated;   /* who is away has changed since it joined */
     bool awaits;     /* something that is assigned here is not held yet */
