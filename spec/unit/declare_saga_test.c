@@ -4,23 +4,11 @@
 /* What is said of a saga "s" with the given members. */
 static void expect_refused(const char *members, const char *wanted)
 {
-    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
-    struct script_file files[] = {{"handlers/x.lua", NULL}, {NULL, NULL}};
-    struct script_fixture f;
-
-    buffer_printf(&text,
-                  "local moontide = require 'moontide'\n"
-                  "local id = moontide.by 'id'\n"
-                  "local function run() end\n"
-                  "return moontide.saga 's' { %s }\n",
-                  members);
-    buffer_printf(&error, "handlers/x.lua:4: saga \"s\": %s", wanted);
-    files[0].text = text.data;
-    fixture_open(&f, files);
-    assert_string_equal(f.error, error.data);
-    fixture_close(&f, files);
-    buffer_free(&text);
-    buffer_free(&error);
+    fixture_expect_refused("local moontide = require 'moontide'\n"
+                           "local id = moontide.by 'id'\n"
+                           "local function run() end\n"
+                           "return moontide.saga 's' { ",
+                           members, " }\n", "4: saga \"s\": ", wanted);
 }
 
 static void every_wrong_member_is_named(void **state)

@@ -6,26 +6,13 @@
 /* What is said of a saga "s" with the given steps. */
 static void expect(const char *steps, const char *wanted)
 {
-    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
-    struct script_file files[] = {{"handlers/x.lua", NULL}, {NULL, NULL}};
-    struct script_fixture f;
-
-    buffer_printf(&text,
-                  "local moontide = require 'moontide'\n"
-                  "local function run() end\n"
-                  "local void = { command = 'V', succeeds = 'a.Voided' }\n"
-                  "return { moontide.publisher 'p' { to = 'stdout:' },\n"
-                  "moontide.saga 's' { id = moontide.by 'id', starts = { "
-                  "'a.B' }, %s } }\n",
-                  steps);
-    if (*wanted != '\0')
-        buffer_printf(&error, "handlers/x.lua:5: saga \"s\": %s", wanted);
-    files[0].text = text.data;
-    fixture_open(&f, files);
-    assert_string_equal(f.error, error.data != NULL ? error.data : "");
-    fixture_close(&f, files);
-    buffer_free(&text);
-    buffer_free(&error);
+    fixture_expect_refused(
+        "local moontide = require 'moontide'\n"
+        "local function run() end\n"
+        "local void = { command = 'V', succeeds = 'a.Voided' }\n"
+        "return { moontide.publisher 'p' { to = 'stdout:' },\n"
+        "moontide.saga 's' { id = moontide.by 'id', starts = { 'a.B' }, ",
+        steps, " } }\n", "5: saga \"s\": ", wanted);
 }
 
 #define A                                                                      \

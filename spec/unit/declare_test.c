@@ -6,31 +6,13 @@
 
 static const struct script_file NO_FILES[] = {{NULL, NULL}};
 
-/* Loads one file and compares its error; "" wants none. */
-static void expect_error(const char *text, const char *wanted)
-{
-    const struct script_file files[] = {{"handlers/x.lua", text}, {NULL, NULL}};
-    struct script_fixture f;
-
-    fixture_open(&f, files);
-    assert_string_equal(f.error, wanted);
-    fixture_close(&f, files);
-}
-
-/* The same for a projection "p" with the given members. */
+/* What is said of a projection "p" with the given members. */
 static void expect_refused(const char *members, const char *wanted)
 {
-    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
-
-    buffer_printf(&text,
-                  "local moontide = require 'moontide'\n"
-                  "local t = moontide.types\n"
-                  "return moontide.projection 'p' { %s }\n",
-                  members);
-    buffer_printf(&error, "handlers/x.lua:3: %s", wanted);
-    expect_error(text.data, error.data);
-    buffer_free(&text);
-    buffer_free(&error);
+    fixture_expect_refused("local moontide = require 'moontide'\n"
+                           "local t = moontide.types\n"
+                           "return moontide.projection 'p' { ",
+                           members, " }\n", "3: ", wanted);
 }
 
 #define ON "on = { ['a.B'] = function() end }"
@@ -108,27 +90,30 @@ static void nothing_to_declare_is_no_fault(void **state)
 static void names_that_databases_keep_are_refused(void **state)
 {
     (void)state;
-    expect_error("local moontide = require 'moontide'\n"
-                 "return moontide.projection 'sqlite_stats' { " ON " }\n",
-                 "handlers/x.lua:2: projection \"sqlite_stats\": projection "
-                 "\"sqlite_stats\"; set `table`: table name \"sqlite_stats\" "
-                 "begins with sqlite_, which databases keep for themselves: "
-                 "choose another name");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return moontide.projection 'sqlite_stats' { " ON " }\n",
+        "handlers/x.lua:2: projection \"sqlite_stats\": projection "
+        "\"sqlite_stats\"; set `table`: table name \"sqlite_stats\" "
+        "begins with sqlite_, which databases keep for themselves: "
+        "choose another name");
     expect_refused(ON ", table = 'PG_x'",
                    "projection \"p\": table \"PG_x\" begins with pg_, which "
                    "databases keep for themselves: choose another name");
-    expect_error("local moontide = require 'moontide'\n"
-                 "return moontide.sql_projection 'sqlite_stats' { " ON " }\n",
-                 "");
+    fixture_expect_error("local moontide = require 'moontide'\n"
+                         "return moontide.sql_projection 'sqlite_stats' { " ON
+                         " }\n",
+                         "");
 }
 
 static void a_control_character_in_a_name_is_named(void **state)
 {
     (void)state;
-    expect_error("local moontide = require 'moontide'\n"
-                 "return moontide.projection 'a\\nb' { " ON " }\n",
-                 "handlers/x.lua:2: moontide.projection \"a?b\": the name has "
-                 "a control character, byte 10");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return moontide.projection 'a\\nb' { " ON " }\n",
+        "handlers/x.lua:2: moontide.projection \"a?b\": the name has "
+        "a control character, byte 10");
 }
 
 static void a_query_table_has_room_for_a_thousand_fields(void **state)
@@ -142,9 +127,10 @@ static void a_query_table_has_room_for_a_thousand_fields(void **state)
 
     (void)state;
     snprintf(script, sizeof(script), text, 1000);
-    expect_error(script, "");
+    fixture_expect_error(script, "");
     snprintf(script, sizeof(script), text, 1001);
-    expect_error(script, "handlers/x.lua:4: projection \"p\": has 1001 fields, "
+    fixture_expect_error(script,
+                         "handlers/x.lua:4: projection \"p\": has 1001 fields, "
                          "and a query table takes 1000");
 }
 
@@ -292,88 +278,87 @@ static void every_wrong_field_is_named(void **state)
 static void a_file_must_return_its_declarations(void **state)
 {
     (void)state;
-    expect_error("local moontide = require 'moontide'\n"
-                 "moontide.projection 'p' { " ON " }\n"
-                 "return {}\n",
-                 "handlers/x.lua:2: projection \"p\": is made here but not "
-                 "returned from the file; add it to what the file returns");
-    expect_error("return {}\n",
-                 "handlers/x.lua:1: returns no declaration; " ELSEWHERE);
-    expect_error("local moontide = require 'moontide'\n"
-                 "local a = moontide.projection 'a' { " ON " }\n"
-                 "local b = moontide.projection 'b' { " ON " }\n"
-                 "return a, b\n",
-                 "handlers/x.lua:1: returns several values; put the "
-                 "declarations into one list");
-    expect_error("local moontide = require 'moontide'\n"
-                 "local a = moontide.projection 'a' { " ON " }\n"
-                 "moontide.projection 'b' { " ON " }\n"
-                 "return a\n",
-                 "handlers/x.lua:3: projection \"b\": is made here but not "
-                 "returned from the file; add it to what the file returns");
-    expect_error(
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "moontide.projection 'p' { " ON " }\n"
+        "return {}\n",
+        "handlers/x.lua:2: projection \"p\": is made here but not "
+        "returned from the file; add it to what the file returns");
+    fixture_expect_error(
+        "return {}\n", "handlers/x.lua:1: returns no declaration; " ELSEWHERE);
+    fixture_expect_error("local moontide = require 'moontide'\n"
+                         "local a = moontide.projection 'a' { " ON " }\n"
+                         "local b = moontide.projection 'b' { " ON " }\n"
+                         "return a, b\n",
+                         "handlers/x.lua:1: returns several values; put the "
+                         "declarations into one list");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "local a = moontide.projection 'a' { " ON " }\n"
+        "moontide.projection 'b' { " ON " }\n"
+        "return a\n",
+        "handlers/x.lua:3: projection \"b\": is made here but not "
+        "returned from the file; add it to what the file returns");
+    fixture_expect_error(
         "return nil\n",
         "handlers/x.lua:1: returns nothing, and a file of the "
         "scripts folder returns its declaration or a list of them; " ELSEWHERE);
-    expect_error("return 5\n", "handlers/x.lua:1: what it returns is a number, "
-                               "not a declaration; " ELSEWHERE);
-    expect_error("return { require('moontide').projection 'p' }\n",
-                 "handlers/x.lua:1: moontide.projection \"p\" has no table "
-                 "after its name");
-    expect_error("return { x = require('moontide').projection 'p' { " ON
-                 " } }\n",
-                 "handlers/x.lua:1: projection \"p\": is made here but not "
-                 "returned from the file; add it to what the file returns");
-    expect_error("return { format = function() end }\n",
-                 "handlers/x.lua:1: what it returns must be a plain list of "
-                 "declarations; " ELSEWHERE);
+    fixture_expect_error("return 5\n",
+                         "handlers/x.lua:1: what it returns is a number, "
+                         "not a declaration; " ELSEWHERE);
+    fixture_expect_error(
+        "return { require('moontide').projection 'p' }\n",
+        "handlers/x.lua:1: moontide.projection \"p\" has no table "
+        "after its name");
+    fixture_expect_error(
+        "return { x = require('moontide').projection 'p' { " ON " } }\n",
+        "handlers/x.lua:1: projection \"p\": is made here but not "
+        "returned from the file; add it to what the file returns");
+    fixture_expect_error(
+        "return { format = function() end }\n",
+        "handlers/x.lua:1: what it returns must be a plain list of "
+        "declarations; " ELSEWHERE);
 }
 
 static void a_name_that_is_not_there_is_an_error_of_its_line(void **state)
 {
     (void)state;
-    expect_error("local moontide = require 'moontide'\n"
-                 "return moontide.projektion 'p' { " ON " }\n",
-                 "handlers/x.lua:2: there is no moontide.projektion; did you "
-                 "mean \"projection\"?");
-    expect_error("local t = require('moontide').types\n"
-                 "\n"
-                 "return t.int()\n",
-                 "handlers/x.lua:3: there is no moontide.types.int; did you "
-                 "mean \"integer\"?");
-    expect_error("local moontide = require 'moontide'\n"
-                 "return moontide.projection {\n"
-                 "  on = { ['a.B'] = function() end },\n"
-                 "}\n",
-                 "handlers/x.lua:3: moontide.projection takes a name of 1 to "
-                 "255 characters before its table, as in moontide.projection "
-                 "\"orders\" { ... }");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return moontide.projektion 'p' { " ON " }\n",
+        "handlers/x.lua:2: there is no moontide.projektion; did you "
+        "mean \"projection\"?");
+    fixture_expect_error(
+        "local t = require('moontide').types\n"
+        "\n"
+        "return t.int()\n",
+        "handlers/x.lua:3: there is no moontide.types.int; did you "
+        "mean \"integer\"?");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return moontide.projection {\n"
+        "  on = { ['a.B'] = function() end },\n"
+        "}\n",
+        "handlers/x.lua:3: moontide.projection takes a name of 1 to "
+        "255 characters before its table, as in moontide.projection "
+        "\"orders\" { ... }");
 }
 
 static void what_comes_later_is_an_error_of_its_line(void **state)
 {
     (void)state;
-    expect_error("\nreturn require('moontide').route 's' {}\n",
-                 "handlers/x.lua:2: moontide.route is not available in this "
-                 "version");
+    fixture_expect_error(
+        "\nreturn require('moontide').route 's' {}\n",
+        "handlers/x.lua:2: moontide.route is not available in this "
+        "version");
 }
 
-/* The same for a publisher "mail" with the given members. */
+/* What is said of a publisher "mail" with the given members. */
 static void expect_publisher_refused(const char *members, const char *wanted)
 {
-    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
-
-    buffer_printf(&text,
-                  "local moontide = require 'moontide'\n"
-                  "return moontide.publisher 'mail' { %s }\n",
-                  members);
-    buffer_append_string(&error, "");
-    if (*wanted != '\0')
-        buffer_printf(&error, "handlers/x.lua:2: publisher \"mail\": %s",
-                      wanted);
-    expect_error(text.data, error.data);
-    buffer_free(&text);
-    buffer_free(&error);
+    fixture_expect_refused("local moontide = require 'moontide'\n"
+                           "return moontide.publisher 'mail' { ",
+                           members, " }\n", "2: publisher \"mail\": ", wanted);
 }
 
 static void a_publisher_says_where_messages_go(void **state)
@@ -414,32 +399,22 @@ static void a_publisher_says_where_messages_go(void **state)
                              "say \"stdout:\"");
     expect_publisher_refused("to = 'kafka:a', too = 1",
                              "unknown key too; did you mean \"to\"?");
-    expect_error("local moontide = require 'moontide'\n"
-                 "return { moontide.publisher 'a' { to = 'stdout:' },\n"
-                 "  moontide.publisher 'a' { to = 'stdout:' } }\n",
-                 "handlers/x.lua:3: publisher \"a\": is declared at "
-                 "handlers/x.lua:2 already; every publisher has a name of its "
-                 "own");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return { moontide.publisher 'a' { to = 'stdout:' },\n"
+        "  moontide.publisher 'a' { to = 'stdout:' } }\n",
+        "handlers/x.lua:3: publisher \"a\": is declared at "
+        "handlers/x.lua:2 already; every publisher has a name of its "
+        "own");
 }
 
-/* The same for an event type "a.B" with the given members. */
+/* What is said of an event type "a.B" with the given members. */
 static void expect_type_refused(const char *members, const char *wanted)
 {
-    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
-
-    buffer_printf(&text,
-                  "local moontide = require 'moontide'\n"
-                  "local t = moontide.types\n"
-                  "return moontide.event_type 'a.B' { %s }\n",
-                  members);
-    if (*wanted != '\0')
-        buffer_printf(&error, "handlers/x.lua:3: event_type \"a.B\": %s",
-                      wanted);
-    else
-        buffer_append_string(&error, "");
-    expect_error(text.data, *wanted != '\0' ? error.data : "");
-    buffer_free(&text);
-    buffer_free(&error);
+    fixture_expect_refused("local moontide = require 'moontide'\n"
+                           "local t = moontide.types\n"
+                           "return moontide.event_type 'a.B' { ",
+                           members, " }\n", "3: event_type \"a.B\": ", wanted);
 }
 
 static void the_steps_of_an_event_type_have_no_gap(void **state)
@@ -520,24 +495,27 @@ static void stored_types_are_those_that_lead_to_a_handler(void **state)
 static void names_and_tables_are_used_once(void **state)
 {
     (void)state;
-    expect_error("local moontide = require 'moontide'\n"
-                 "return { moontide.projection 'a' { " ON " },\n"
-                 "  moontide.sql_projection 'a' { " ON " } }\n",
-                 "handlers/x.lua:3: sql_projection \"a\": is declared at "
-                 "handlers/x.lua:2 already; every projection has a name of "
-                 "its own");
-    expect_error("local moontide = require 'moontide'\n"
-                 "return { moontide.projection 'account-summary' { " ON " },\n"
-                 "  moontide.projection 'Account_Summary' { " ON " } }\n",
-                 "handlers/x.lua:3: projection \"Account_Summary\": its table "
-                 "Account_Summary is that of projection \"account-summary\" "
-                 "(handlers/x.lua:2) already; give one of them another name "
-                 "or table = \"...\"");
-    expect_error("local moontide = require 'moontide'\n"
-                 "return { moontide.projection 'account-summary' { " ON " },\n"
-                 "  moontide.projection 'account_summary' { " ON
-                 ", table = 'other' } }\n",
-                 "");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return { moontide.projection 'a' { " ON " },\n"
+        "  moontide.sql_projection 'a' { " ON " } }\n",
+        "handlers/x.lua:3: sql_projection \"a\": is declared at "
+        "handlers/x.lua:2 already; every projection has a name of "
+        "its own");
+    fixture_expect_error(
+        "local moontide = require 'moontide'\n"
+        "return { moontide.projection 'account-summary' { " ON " },\n"
+        "  moontide.projection 'Account_Summary' { " ON " } }\n",
+        "handlers/x.lua:3: projection \"Account_Summary\": its table "
+        "Account_Summary is that of projection \"account-summary\" "
+        "(handlers/x.lua:2) already; give one of them another name "
+        "or table = \"...\"");
+    fixture_expect_error("local moontide = require 'moontide'\n"
+                         "return { moontide.projection 'account-summary' { " ON
+                         " },\n"
+                         "  moontide.projection 'account_summary' { " ON
+                         ", table = 'other' } }\n",
+                         "");
 }
 
 static void a_table_file_must_be_there_for_the_dialect(void **state)

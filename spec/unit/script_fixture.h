@@ -146,4 +146,33 @@ static inline void fixture_close(struct script_fixture *f,
     assert_int_equal(rmdir(f->folder), 0);
 }
 
+/** Loads one file, handlers/x.lua, and compares its error; "" wants none. */
+static inline void fixture_expect_error(const char *text, const char *wanted)
+{
+    const struct script_file files[] = {{"handlers/x.lua", text}, {NULL, NULL}};
+    struct script_fixture f;
+
+    fixture_open(&f, files);
+    assert_string_equal(f.error, wanted);
+    fixture_close(&f, files);
+}
+
+/** The same for members of a declaration that stand between two pieces of the
+ * file; what is wanted of them begins with the line and the name, `where`. */
+static inline void fixture_expect_refused(const char *before,
+                                          const char *members,
+                                          const char *after, const char *where,
+                                          const char *wanted)
+{
+    struct buffer text = BUFFER_EMPTY, error = BUFFER_EMPTY;
+
+    buffer_printf(&text, "%s%s%s", before, members, after);
+    buffer_append_string(&error, "");
+    if (*wanted != '\0')
+        buffer_printf(&error, "handlers/x.lua:%s%s", where, wanted);
+    fixture_expect_error(text.data, error.data);
+    buffer_free(&text);
+    buffer_free(&error);
+}
+
 #endif
