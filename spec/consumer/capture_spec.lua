@@ -15,9 +15,7 @@ dialect.each(function(database)
     local rig
 
     local function start(rest, settings)
-      settings = settings or {}
-      settings.database, settings.handlers = database, SEEN:format(rest or "")
-      rig = kit.new(settings)
+      rig = kit.start(database, SEEN:format(rest or ""), settings)
     end
 
     local function emit(keys)

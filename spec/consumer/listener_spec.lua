@@ -18,9 +18,7 @@ dialect.each(function(database)
     local rig
 
     local function start(handlers, settings)
-      settings = settings or {}
-      settings.database, settings.handlers = database, handlers
-      rig = kit.new(settings)
+      rig = kit.start(database, handlers, settings)
     end
 
     after_each(function() rig:close() end)

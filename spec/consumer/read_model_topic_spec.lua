@@ -33,9 +33,7 @@ dialect.each(function(database)
     local rig
 
     local function start(handlers, settings)
-      settings = settings or {}
-      settings.database, settings.handlers = database, handlers
-      rig = kit.new(settings)
+      rig = kit.start(database, handlers, settings)
     end
 
     local function add(key, by, options) rig:append(key, "spec.Add", { by = by }, options) end

@@ -56,9 +56,7 @@ dialect.each(function(database)
     local rig
 
     local function start(more, settings)
-      settings = settings or {}
-      settings.database, settings.handlers = database, ORDER:format(more or "")
-      rig = kit.new(settings)
+      rig = kit.start(database, ORDER:format(more or ""), settings)
     end
 
     after_each(function() rig:close() end)

@@ -40,9 +40,7 @@ dialect.each(function(database)
     end)
 
     local function start(handlers, settings)
-      settings = settings or {}
-      settings.database, settings.handlers = database, handlers or ORDER
-      rig = kit.new(settings)
+      rig = kit.start(database, handlers or ORDER, settings)
     end
 
     -- Events of the saga O-1, applied.

@@ -72,6 +72,13 @@ function kit.new(options)
   return self
 end
 
+--- start(database, handlers[, options]): the same with other options, if any.
+function kit.start(database, handlers, options)
+  local all = { database = database, handlers = handlers }
+  for key, value in pairs(options or {}) do all[key] = value end
+  return kit.new(all)
+end
+
 --- script(text): writes handlers/spec.lua; the host takes it with reopen.
 function Rig:script(text)
   self.app:write("handlers/spec.lua", HEAD .. text)
