@@ -3,6 +3,8 @@
 #include "consumer/message_copy.h"
 #include "consumer/undelivered.h"
 
+#define FILTER_PARAMS 5
+
 enum {
     COLUMN_ID,
     COLUMN_CONSUMER_ID,
@@ -257,7 +259,7 @@ static void on_row(struct reading *r, struct db_rows *rows)
     };
 }
 
-/* For letters_read.sql. A list must not read what the messages carry. */
+/* For both statements. A list must not read what the messages carry. */
 static int64_t copies_wanted(const struct letter_filter *filter,
                              enum letter_detail detail)
 {
@@ -266,19 +268,48 @@ static int64_t copies_wanted(const struct letter_filter *filter,
     return detail == LETTER_TYPE || filter->type != NULL || filter->id != NULL;
 }
 
+static enum status read_rows(struct db *db, const struct db_sql *statement,
+                             const struct db_value *params, size_t nparams,
+                             struct reading *r, struct diag *diag)
+{
+    struct db_sql sql = *statement;
+    struct db_rows *rows;
+    bool more = false;
+    enum status status;
+
+    *r->letters = (struct letters){.items = NULL};
+    sql.large = true; /* each row may have the copy of a payload */
+    status = db_query(db, &sql, params, nparams, &rows, diag);
+    if (status != STATUS_OK)
+        return status;
+    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more)
+        on_row(r, rows);
+    db_rows_close(rows);
+    letter_done(r);
+    arena_free(&r->scratch);
+    return status;
+}
+
+/* What both statements begin with. */
+static void filter_params(const struct letter_filter *filter,
+                          enum letter_detail detail, const char *consumer_id,
+                          struct db_value params[FILTER_PARAMS])
+{
+    params[0] = db_string(consumer_id);
+    params[1] = db_string(filter->status);
+    params[2] = db_integer(copies_wanted(filter, detail));
+    params[3] = filter->position != 0 ? db_integer(filter->position)
+                                      : db_null();
+    params[4] = db_boolean(filter->id != NULL || filter->position != 0 ||
+                           filter->status != NULL);
+}
+
 enum status letters_read(struct db *db, const struct catalog *catalog,
                          const struct letter_filter *filter, size_t limit,
                          enum letter_detail detail, struct arena *arena,
                          struct letters *letters, struct diag *diag)
 {
-    const struct db_value params[] = {
-        db_string(filter->consumer_id),
-        db_string(filter->status),
-        db_integer(copies_wanted(filter, detail)),
-        filter->position != 0 ? db_integer(filter->position) : db_null(),
-        db_boolean(filter->id != NULL || filter->position != 0 ||
-                   filter->status != NULL),
-    };
+    struct db_value params[FILTER_PARAMS];
     struct reading r = {
         .filter = filter,
         .detail = detail,
@@ -287,20 +318,58 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
         .letters = letters,
         .scratch = ARENA_EMPTY,
     };
-    struct db_sql sql = *catalog_sql(catalog, SQL_LETTERS_READ);
-    struct db_rows *rows;
-    bool more = false;
-    enum status status;
 
-    *letters = (struct letters){.items = NULL};
-    sql.large = true; /* each row may have the copy of a payload */
-    status = db_query(db, &sql, params, 5, &rows, diag);
+    filter_params(filter, detail, filter->consumer_id, params);
+    return read_rows(db, catalog_sql(catalog, SQL_LETTERS_READ), params,
+                     FILTER_PARAMS, &r, diag);
+}
+
+/* --- stretches ------------------------------------------------------------ */
+
+enum status letter_span_cut(struct db *db, const struct catalog *catalog,
+                            struct letter_span *span, int64_t rows,
+                            struct diag *diag)
+{
+    const struct db_value params[] = {
+        db_string(span->consumer_id), db_string(span->source),
+        db_integer(span->after),      db_integer(span->through),
+        db_integer(rows - 1),
+    };
+    struct db_rows *found;
+    bool more = false;
+    enum status status = db_query(db,
+                                  catalog_sql(catalog, SQL_LETTERS_PAGE_END),
+                                  params, 5, &found, diag);
+
     if (status != STATUS_OK)
         return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more)
-        on_row(&r, rows);
-    db_rows_close(rows);
-    letter_done(&r);
-    arena_free(&r.scratch);
+    status = db_next(found, &more, diag);
+    if (status == STATUS_OK && more)
+        span->through = db_get_int64(found, 0);
+    db_rows_close(found);
     return status;
+}
+
+enum status letter_span_read(struct db *db, const struct catalog *catalog,
+                             const struct letter_filter *filter,
+                             const struct letter_span *span,
+                             enum letter_detail detail, struct arena *arena,
+                             struct letters *letters, struct diag *diag)
+{
+    struct db_value params[FILTER_PARAMS + 3];
+    struct reading r = {
+        .filter = filter,
+        .detail = detail,
+        .limit = SIZE_MAX,
+        .arena = arena,
+        .letters = letters,
+        .scratch = ARENA_EMPTY,
+    };
+
+    filter_params(filter, detail, span->consumer_id, params);
+    params[FILTER_PARAMS] = db_string(span->source);
+    params[FILTER_PARAMS + 1] = db_integer(span->after);
+    params[FILTER_PARAMS + 2] = db_integer(span->through);
+    return read_rows(db, catalog_sql(catalog, SQL_LETTERS_PAGE), params,
+                     FILTER_PARAMS + 3, &r, diag);
 }

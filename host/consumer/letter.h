@@ -71,6 +71,26 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
                          enum letter_detail detail, struct arena *arena,
                          struct letters *letters, struct diag *diag) MUST_CHECK;
 
+/** A stretch of what one consumer has of one topic. Borrowed. */
+struct letter_span {
+    const char *consumer_id;
+    const char *source;
+    int64_t after, through; /* positions */
+};
+
+/** Cuts a span to about `rows` rows: all of each message. */
+enum status letter_span_cut(struct db *db, const struct catalog *catalog,
+                            struct letter_span *span, int64_t rows,
+                            struct diag *diag) MUST_CHECK;
+
+/** The letters of a span by position; filter->consumer_id is not looked at. */
+enum status letter_span_read(struct db *db, const struct catalog *catalog,
+                             const struct letter_filter *filter,
+                             const struct letter_span *span,
+                             enum letter_detail detail, struct arena *arena,
+                             struct letters *letters,
+                             struct diag *diag) MUST_CHECK;
+
 /** Whether it says more than which consumer is meant. */
 bool letter_filter_narrows(const struct letter_filter *filter);
 

@@ -4,11 +4,25 @@
 #include "consumer/operation.h"
 #include "consumer/undelivered.h"
 
+#include <inttypes.h>
+
+/* Rows of one transaction: what it holds in memory, and how long a host waits
+ * for it, does not grow with how many there are. */
+#define PAGE_ROWS INT64_C(1000)
+
+/* The letters of one topic. */
+struct change_part {
+    size_t consumer; /* in the result */
+    struct letter_span span;
+};
+
 struct change {
     const char *consumer; /* NULL: any */
     struct letter_filter filter;
     bool deletes;
     struct letters_result *result;
+    struct change_part *parts; /* by consumer */
+    size_t nparts;
 };
 
 void letters_result_free(struct letters_result *result)
@@ -52,123 +66,88 @@ enum status operate_list(const struct operate_env *env, const char *consumer,
     return status;
 }
 
-/* --- locking -------------------------------------------------------------- */
+/* --- whose letters they are ----------------------------------------------- */
 
-struct id_list {
-    const char **items;
-    size_t count;
-};
-
-/* Every consumer that has letters, in the order in which all verbs lock. */
-static enum status read_ids(struct operation *op, struct id_list *list,
-                            struct diag *diag)
+static size_t place_of(struct letters_result *result, struct db_rows *row)
 {
-    struct db_rows *rows;
-    bool more = false;
-    enum status status = db_query(
-        op->env->db, catalog_sql(op->env->catalog, SQL_LETTERS_CONSUMERS), NULL,
-        0, &rows, diag);
+    struct text id = db_get_text(row, 0);
+    size_t last = result->nconsumers;
 
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        if ((list->count & (list->count - 1)) == 0) { /* full: 0, 1, 2, 4 */
-            size_t room = list->count == 0 ? 1 : 2 * list->count;
-            const char **bigger = arena_alloc(&op->arena,
-                                              room * sizeof(*bigger));
-
-            if (list->count > 0)
-                memcpy(bigger, list->items, list->count * sizeof(*bigger));
-            list->items = bigger;
-        }
-        list->items[list->count++] = arena_string(&op->arena,
-                                                  db_get_text(rows, 0));
-    }
-    db_rows_close(rows);
-    return status;
-}
-
-static enum status lock_consumers(struct operation *op,
-                                  const struct change *change,
-                                  struct id_list *list, struct diag *diag)
-{
-    enum status status;
-
-    if (change->consumer == NULL) {
-        status = read_ids(op, list, diag);
-    } else {
-        status = operation_find(op, change->consumer, diag);
-        list->items = arena_alloc(&op->arena, sizeof(*list->items));
-        if (status == STATUS_OK && op->row.id[0] != '\0')
-            list->items[list->count++] = op->row.id;
-    }
-    for (size_t i = 0; status == STATUS_OK && i < list->count; i++)
-        status = operation_lock(op, list->items[i], diag);
-    return status;
-}
-
-static bool is_locked(const struct id_list *list, const char *id)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i], id) == 0)
-            return true;
-    return false;
-}
-
-/* --- the result ----------------------------------------------------------- */
-
-static void begin_result(struct letters_result *result)
-{
-    struct arena arena = result->arena;
-
-    arena_reset(&arena);
-    *result = (struct letters_result){.arena = arena};
-}
-
-/* Letters come by consumer. */
-static struct letters_consumer *consumer_of(struct letters_result *result,
-                                            const struct letter *letter)
-{
-    struct letters_consumer *bigger;
-    struct letters_consumer *last =
-        result->nconsumers > 0 ? &result->consumers[result->nconsumers - 1]
-                               : NULL;
-
-    if (last != NULL && strcmp(last->id, letter->consumer_id) == 0)
-        return last;
-    bigger = arena_alloc(&result->arena,
-                         (result->nconsumers + 1) * sizeof(*bigger));
-    if (result->nconsumers > 0)
-        memcpy(bigger, result->consumers, result->nconsumers * sizeof(*bigger));
-    result->consumers = bigger;
-    last = &bigger[result->nconsumers++];
-    *last = (struct letters_consumer){
-        .id = arena_string(&result->arena, text_of(letter->consumer_id)),
-        .type = arena_string(&result->arena, text_of(letter->consumer_type)),
-        .name = arena_string(&result->arena, text_of(letter->consumer)),
+    if (last > 0 && text_equal(text_of(result->consumers[last - 1].id), id))
+        return last - 1;
+    result->consumers = arena_grow(&result->arena, result->consumers, last,
+                                   sizeof(*result->consumers));
+    result->consumers[last] = (struct letters_consumer){
+        .id = arena_string(&result->arena, id),
+        .type = arena_string(&result->arena, db_get_text(row, 1)),
+        .name = arena_string(&result->arena, db_get_text(row, 2)),
     };
+    result->nconsumers++;
     return last;
 }
 
-static enum status read_states(struct operation *op,
-                               struct letters_result *result, struct diag *diag)
+static enum status take_part(void *arg, struct db_rows *row, struct diag *diag)
 {
+    struct change *change = arg;
+    struct letters_result *result = change->result;
+    size_t consumer = place_of(result, row);
+
+    (void)diag;
+    change->parts = arena_grow(&result->arena, change->parts, change->nparts,
+                               sizeof(*change->parts));
+    change->parts[change->nparts++] = (struct change_part){
+        .consumer = consumer,
+        .span =
+            {
+                .consumer_id = result->consumers[consumer].id,
+                .source = arena_string(&result->arena, db_get_text(row, 3)),
+                .through = db_get_int64(row, 4),
+            },
+    };
+    return STATUS_OK;
+}
+
+static enum status find_in_view(struct operation *op, struct change *change,
+                                struct diag *diag)
+{
+    struct db_value param = db_null();
     enum status status = STATUS_OK;
 
-    for (size_t i = 0; status == STATUS_OK && i < result->nconsumers; i++) {
-        struct letters_consumer *consumer = &result->consumers[i];
-        const struct consumer_name name = {consumer->type, consumer->name};
-        struct consumer_row row;
-
-        status = registry_read(op->env->db, op->env->catalog, &name, &row,
-                               diag);
-        consumer->state = row.state;
-        consumer->halt_reason = row.halt_reason;
+    if (change->consumer != NULL) {
+        status = operation_find(op, change->consumer, diag);
+        if (status != STATUS_OK || op->row.id[0] == '\0')
+            return status;
+        param = db_string(op->row.id);
     }
+    return db_rows_each(op->env->db,
+                        catalog_sql(op->env->catalog, SQL_LETTERS_CONSUMERS),
+                        &param, 1, take_part, change, diag);
+}
+
+/* What comes later is not meant: a host may go on adding to it. */
+static enum status find_parts(const struct operate_env *env,
+                              struct change *change, struct diag *diag)
+{
+    struct operation op = {.env = env, .arena = ARENA_EMPTY};
+    enum status status = db_begin_read(env->db, diag);
+
+    if (status == STATUS_OK)
+        status = find_in_view(&op, change, diag);
+    db_rollback(env->db);
+    arena_free(&op.arena);
     return status;
 }
 
 /* --- retry and delete ----------------------------------------------------- */
+
+/* One transaction, which may be run more than once. */
+struct page {
+    const struct change *change;
+    const struct letters_consumer *consumer;
+    struct letter_span wanted;
+    struct letter_span span;         /* what it has done of that */
+    struct letters_consumer counted; /* of it */
+};
 
 static bool is_due(const struct letter *letter)
 {
@@ -178,68 +157,156 @@ static bool is_due(const struct letter *letter)
 }
 
 /* Counts a letter; false when there is nothing to do about it. */
-static bool take(const struct change *change, const struct letter *letter)
+static bool take(struct page *page, const struct letter *letter)
 {
-    struct letters_result *result = change->result;
-    struct letters_consumer *consumer = consumer_of(result, letter);
+    bool deletes = page->change->deletes;
 
-    if (!change->deletes && !letter_failed(letter)) {
-        consumer->waiting++;
-        result->waiting++;
+    if (!deletes && !letter_failed(letter)) {
+        page->counted.waiting++;
         return false;
     }
-    if (!change->deletes && is_due(letter)) {
-        consumer->due++;
-        result->due++;
+    if (!deletes && is_due(letter)) {
+        page->counted.due++;
         return false;
     }
-    consumer->changed++;
-    result->changed++;
+    page->counted.changed++;
     return true;
 }
 
-static enum status change_letters(struct operation *op, void *arg,
-                                  struct diag *diag)
+static enum status read_page(struct operation *op, struct page *page,
+                             struct letters *letters, struct diag *diag)
 {
-    struct change *change = arg;
     const struct operate_env *env = op->env;
-    struct letter_filter filter = change->filter;
-    struct id_list locked = {.items = NULL};
-    struct letters letters;
     size_t kept = 0;
-    int64_t rows;
-    enum status status = lock_consumers(op, change, &locked, diag);
+    enum status status = letter_span_cut(env->db, env->catalog, &page->span,
+                                         PAGE_ROWS, diag);
 
+    if (status == STATUS_OK)
+        status = letter_span_read(env->db, env->catalog, &page->change->filter,
+                                  &page->span, LETTER_BARE, &op->arena, letters,
+                                  diag);
     if (status != STATUS_OK)
         return status;
-    if (change->consumer != NULL)
-        filter.consumer_id = op->row.id;
-    status = letters_read(env->db, env->catalog, &filter, SIZE_MAX, LETTER_BARE,
-                          &op->arena, &letters, diag);
+    for (size_t i = 0; i < letters->count; i++)
+        if (take(page, &letters->items[i]))
+            letters->items[kept++] = letters->items[i];
+    letters->count = kept;
+    return STATUS_OK;
+}
+
+static enum status read_state(struct operation *op, struct page *page,
+                              struct diag *diag)
+{
+    const struct consumer_name name = {page->consumer->type,
+                                       page->consumer->name};
+    struct consumer_row row;
+    enum status status = registry_read(op->env->db, op->env->catalog, &name,
+                                       &row, diag);
+
+    page->counted.state = row.state;
+    page->counted.halt_reason = row.halt_reason;
+    return status;
+}
+
+static enum status change_page(struct operation *op, void *arg,
+                               struct diag *diag)
+{
+    struct page *page = arg;
+    const struct operate_env *env = op->env;
+    struct letters letters;
+    int64_t rows;
+    enum status status = operation_lock(op, page->wanted.consumer_id, diag);
+
+    page->span = page->wanted;
+    page->counted = (struct letters_consumer){.id = page->consumer->id};
+    if (status == STATUS_OK)
+        status = read_page(op, page, &letters, diag);
     if (status != STATUS_OK)
         return status;
-    begin_result(change->result);
-    for (size_t i = 0; i < letters.count; i++)
-        if (is_locked(&locked, letters.items[i].consumer_id) &&
-            take(change, &letters.items[i]))
-            letters.items[kept++] = letters.items[i];
-    letters.count = kept;
-    status = change->deletes ? letters_skip(env->db, env->catalog, &letters,
-                                            false, &op->arena, &rows, diag)
-                             : letters_retry(env->db, env->catalog, &letters,
-                                             &op->arena, diag);
-    return status == STATUS_OK ? read_states(op, change->result, diag) : status;
+    status = page->change->deletes
+                 ? letters_skip(env->db, env->catalog, &letters, false,
+                                &op->arena, &rows, diag)
+                 : letters_retry(env->db, env->catalog, &letters, &op->arena,
+                                 diag);
+    return status == STATUS_OK ? read_state(op, page, diag) : status;
+}
+
+static void add_page(struct letters_result *result,
+                     struct letters_consumer *consumer, const struct page *page)
+{
+    consumer->state = page->counted.state;
+    consumer->halt_reason = page->counted.halt_reason;
+    consumer->changed += page->counted.changed;
+    consumer->due += page->counted.due;
+    consumer->waiting += page->counted.waiting;
+    result->changed += page->counted.changed;
+    result->due += page->counted.due;
+    result->waiting += page->counted.waiting;
+}
+
+/* All of one part, page by page. */
+static enum status change_part(const struct operate_env *env,
+                               struct change *change,
+                               const struct change_part *part,
+                               struct diag *diag)
+{
+    struct letters_consumer *consumer = &change->result
+                                             ->consumers[part->consumer];
+    struct page page = {
+        .change = change,
+        .consumer = consumer,
+        .wanted = part->span,
+    };
+    enum status status = STATUS_OK;
+
+    if (change->filter.position != 0) {
+        page.wanted.after = change->filter.position - 1;
+        if (page.wanted.through > change->filter.position)
+            page.wanted.through = change->filter.position;
+    }
+    while (status == STATUS_OK && page.wanted.after < page.wanted.through) {
+        status = operation_run(env, NULL, change_page, &page, diag);
+        if (status == STATUS_OK)
+            add_page(change->result, consumer, &page);
+        page.wanted.after = page.span.through;
+    }
+    return status;
+}
+
+/* Who has no letter that was meant is not told of. */
+static void drop_untouched(struct letters_result *result)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < result->nconsumers; i++) {
+        const struct letters_consumer *c = &result->consumers[i];
+
+        if (c->changed + c->due + c->waiting > 0)
+            result->consumers[kept++] = *c;
+    }
+    result->nconsumers = kept;
 }
 
 static enum status run_change(const struct operate_env *env,
                               struct change *change, struct diag *diag)
 {
+    struct letters_result *result = change->result;
     enum status status;
 
-    *change->result = (struct letters_result){.arena = ARENA_EMPTY};
-    status = operation_run(env, NULL, change_letters, change, diag);
-    if (status != STATUS_OK)
-        letters_result_free(change->result);
+    *result = (struct letters_result){.arena = ARENA_EMPTY};
+    status = find_parts(env, change, diag);
+    for (size_t i = 0; status == STATUS_OK && i < change->nparts; i++)
+        status = change_part(env, change, &change->parts[i], diag);
+    if (status == STATUS_OK) {
+        drop_untouched(result);
+        return STATUS_OK;
+    }
+    if (result->changed > 0)
+        diag_append(diag,
+                    " (%" PRId64 " messages were %s before that; doing it "
+                    "again goes on with the rest)",
+                    result->changed, change->deletes ? "deleted" : "retried");
+    letters_result_free(result);
     return status;
 }
 
@@ -247,7 +314,11 @@ enum status operate_retry(const struct operate_env *env, const char *consumer,
                           const struct letter_filter *filter,
                           struct letters_result *result, struct diag *diag)
 {
-    struct change change = {consumer, *filter, false, result};
+    struct change change = {
+        .consumer = consumer,
+        .filter = *filter,
+        .result = result,
+    };
 
     return run_change(env, &change, diag);
 }
@@ -256,7 +327,12 @@ enum status operate_delete(const struct operate_env *env, const char *consumer,
                            const struct letter_filter *filter,
                            struct letters_result *result, struct diag *diag)
 {
-    struct change change = {consumer, *filter, true, result};
+    struct change change = {
+        .consumer = consumer,
+        .filter = *filter,
+        .deletes = true,
+        .result = result,
+    };
 
     return run_change(env, &change, diag);
 }

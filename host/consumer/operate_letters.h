@@ -1,8 +1,10 @@
 /*
  * Operate letters -- what an operator does about undelivered messages: look,
- * try again, delete. As with the verbs of consumer/operate.h each change is
- * one transaction that holds the checkpoints of the consumers concerned, and a
- * repeat changes nothing.
+ * try again, delete. There may be very many, so a change is made consumer by
+ * consumer in transactions of a thousand rows, each of which holds the
+ * consumer's checkpoints as the verbs of consumer/operate.h do. One that fails
+ * leaves what those before it did, and a repeat goes on; when all is done, it
+ * changes nothing. What is added meanwhile is not meant.
  */
 #ifndef HOST_CONSUMER_OPERATE_LETTERS_H
 #define HOST_CONSUMER_OPERATE_LETTERS_H
