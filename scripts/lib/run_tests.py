@@ -187,7 +187,8 @@ def count_ctest(code, output):
         return judge(code, 0, 0, None, output.splitlines()[-SHOWN:])
     failed, total = int(summary.group(1)), int(summary.group(2))
     lines = [line for line in output.splitlines()
-             if re.search(r"\*\*\*|\[  FAILED  \]|\[  ERROR   \]", line)]
+             if re.search(r"\*\*\*|\[  FAILED  \]|\[  ERROR   \]|\[   LINE   \]"
+                          r"|^ERROR: ", line)]
     return judge(code, total - failed, failed, total, lines)
 
 
@@ -217,7 +218,7 @@ def build(preset):
 
 def c_tests(preset):
     return lambda log: count_ctest(*log.run(
-        ["ctest", "--preset", preset, "--timeout", "300", "-j", "2"],
+        ["ctest", "--preset", preset, "--timeout", "900", "-j", "2"],
         env=SERVERS.need()))
 
 

@@ -195,10 +195,8 @@ static void a_lease_that_is_locked_is_left_for_the_next_time(void **state)
 
         ok(g->f, db_execute(g->f->db, &sql, NULL, 0, NULL, &g->f->diag));
     }
-    struct db_options options = {.url = g->f->url, .busy_timeout = 5000000};
-    struct db *other;
+    struct db *other = fixture_connect(g->f);
 
-    ok(g->f, db_open(&options, &other, &g->f->diag));
     snprintf(text, sizeof(text),
              "UPDATE PARTITION_INSTANCES SET expires_at = last_heartbeat"
              " WHERE instance_id = '%s'",

@@ -127,12 +127,6 @@ static int64_t read_after(struct fixture *f, struct db_sql *sql, int64_t after)
     return found ? value : -1;
 }
 
-/* What is waited for here comes, however busy the machine is. */
-static void wait_long_for_locks(struct fixture *f)
-{
-    run(f, "SET lock_timeout = '60s'");
-}
-
 /* Somebody else holds the row that the transaction writes, so the announced
  * result can only have come before the transaction was done. */
 static void what_was_announced_is_there_while_the_server_writes(void **state)
@@ -143,7 +137,6 @@ static void what_was_announced_is_there_while_the_server_writes(void **state)
     struct db_sql change = sql_of("UPDATE t SET a = 10 WHERE a = 1");
     struct db_value param = db_integer(1);
 
-    wait_long_for_locks(f);
     make_table(f);
     run(f, "INSERT INTO t (a) VALUES (1), (2)");
     ok(f, db_begin(other, &f->diag));
@@ -181,7 +174,6 @@ static void a_connection_that_ends_before_the_answer_is_lost(void **state)
     struct db_sql change = sql_of("UPDATE t SET a = 10 WHERE a = 1");
     char end[96];
 
-    wait_long_for_locks(f);
     make_table(f);
     run(f, "INSERT INTO t (a) VALUES (1)");
     snprintf(end, sizeof(end), "SELECT pg_terminate_backend(%lld, 10000)",

@@ -136,7 +136,7 @@ static void a_reader_cannot_write(void **state)
 static void a_row_that_another_holds_is_a_conflict(void **state)
 {
     struct fixture *f = *state;
-    struct db *other = fixture_connect(f);
+    struct db *other = fixture_connect_hasty(f);
 
     make_table(f);
     run(f, "INSERT INTO t (a) VALUES (1)");

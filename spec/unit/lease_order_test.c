@@ -485,11 +485,8 @@ static void play_all(struct play *p, const enum step *first, int nfirst,
 
 /* --- the tests ------------------------------------------------------------ */
 
-#define ON_SESSIONS(name)                                                      \
-    ON(name, ground_setup_sqlite, ground_teardown_sqlite),                     \
-        ON(name, ground_setup_postgres, ground_teardown_postgres),             \
-        ON(name, ground_setup_mariadb, ground_teardown_mariadb)
-#define COUNT(list) ((int)(sizeof(list) / sizeof((list)[0])))
+#define ON_SESSIONS(name) ON_SQLITE(name), ON_POSTGRES(name), ON_MARIADB(name)
+#define COUNT(list)       ((int)(sizeof(list) / sizeof((list)[0])))
 
 static void no_order_of_a_take_over_is_wrong(void **state)
 {

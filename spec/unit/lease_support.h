@@ -222,12 +222,20 @@ static inline int holder_of(struct ground *g, int consumer, int partition)
 /* --- a test on every driver ------------------------------------------------
  */
 
-#define ON(name, setup, teardown)                                              \
-    cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define ON(name, where, setup, teardown)                                       \
+    {                                                                          \
+#name " (" where ")", name, setup, teardown, NULL                      \
+    }
+#define ON_SQLITE(name)                                                        \
+    ON(name, "sqlite", ground_setup_sqlite, ground_teardown_sqlite)
+#define ON_POSTGRES(name)                                                      \
+    ON(name, "postgres", ground_setup_postgres, ground_teardown_postgres)
+#define ON_MARIADB(name)                                                       \
+    ON(name, "mariadb", ground_setup_mariadb, ground_teardown_mariadb)
 #define EVERYWHERE(name)                                                       \
-    ON(name, ground_setup_sqlite, ground_teardown_sqlite),                     \
-        ON(name, ground_setup_postgres, ground_teardown_postgres),             \
-        ON(name, ground_setup_pooled, ground_teardown_postgres),               \
-        ON(name, ground_setup_mariadb, ground_teardown_mariadb)
+    ON_SQLITE(name), ON_POSTGRES(name),                                        \
+        ON(name, "postgres, not prepared", ground_setup_pooled,                \
+           ground_teardown_postgres),                                          \
+        ON_MARIADB(name)
 
 #endif

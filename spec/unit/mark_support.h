@@ -27,7 +27,7 @@ struct world {
 static inline void server_execute(struct world *w, const char *text)
 {
     struct db_options options = {.url = server_url("POSTGRES_URL"),
-                                 .busy_timeout = 5000000};
+                                 .busy_timeout = FIXTURE_PATIENT};
     struct db_sql sql = sql_of(text);
     struct db *db;
 
