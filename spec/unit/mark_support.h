@@ -8,6 +8,7 @@
 
 #include "db_support.h"
 
+#include "base/clock.h"
 #include "schema/schema.h"
 #include "topic/append.h"
 #include "topic/high_water_mark.h"
@@ -144,6 +145,18 @@ static inline bool is_waiting(struct world *w)
     return number(&w->f, "SELECT count(*) FROM pg_stat_activity"
                          " WHERE datname = current_database()"
                          " AND wait_event_type = 'Lock'") > 0;
+}
+
+/* Bound of what must come about; a thread waits for the locks as long. */
+static inline void until(struct world *w, bool (*holds)(struct world *w),
+                         const char *what)
+{
+    int64_t end = clock_monotonic() + FIXTURE_PATIENT;
+
+    while (!holds(w)) {
+        if (clock_monotonic() >= end)
+            fail_msg("waited in vain until %s", what);
+    }
 }
 
 #define TEST(name)                                                             \
