@@ -1,6 +1,7 @@
 """What the fault campaign does to hosts, writers, servers and connections."""
 
 import atexit
+import os
 import pathlib
 import signal
 import subprocess
@@ -26,6 +27,9 @@ LONGEST_WORK = 0.01
 # one message at a time.
 DRAIN_DEADLINE = 5 * DEADLINE
 
+SAID = 25 # lines that are shown of whoever failed
+
+FAILED = 1  # exit code: a consumer is halted, say
 UNAVAILABLE = 69  # exit code: the database cannot be used now
 BUSY = 75  # exit code: somebody else has it for too long; try again
 
@@ -34,6 +38,35 @@ class Progress(typing.NamedTuple):
     lowest: int  # checkpoint of all
     total: int   # of all checkpoints: rises with each commit
     end: int     # position of the last event
+
+
+class Process(subprocess.Popen):
+    """The program, with a part of a log that is its own: the file may be out of
+    reach of whoever reads that a campaign failed."""
+
+    def __init__(self, command, path, environment):
+        self.path = path
+        with open(path, "ab") as log:
+            self.begin = log.seek(0, os.SEEK_END)
+            super().__init__(command, stdout=log, stderr=log, env=environment)
+
+    def story(self, what):
+        """What has become of it, and what it has said last."""
+        with open(self.path, "rb") as log:
+            log.seek(self.begin)
+            said = log.read().decode("utf-8", "replace").splitlines()[-SAID:]
+        return "\n".join([f"{' '.join(self.args)}: {what}; the end of {self.path}:",
+                          *(f"      {line}" for line in said or ["(nothing)"])])
+
+    def give_up(self, what):
+        fail(self.story(what))
+
+    def code(self, seconds=DEADLINE):
+        """Its exit code; when it does not end, the campaign does."""
+        try:
+            return self.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return self.give_up(f"did not end within {seconds} s")
 
 
 class Host:
@@ -50,34 +83,31 @@ class Host:
                 *map(str, words)]
 
     def start(self, verb, *words):
-        with open(self.folder / f"{verb}.log", "ab") as log:
-            process = subprocess.Popen(self.command(verb, *words), stdout=log,
-                                       stderr=log, env=self.environment)
+        process = Process(self.command(verb, *words), self.folder / f"{verb}.log",
+                          self.environment)
         atexit.register(kill, process) # when a campaign is given up
         return process
 
     def run(self, verb, *words):
         """Runs to the end and expects success."""
-        self.ends_well(self.start(verb, *words), verb, *words)
+        self.ends_well(self.start(verb, *words))
 
-    def ends_well(self, process, verb, *words):
-        code = process.wait(DRAIN_DEADLINE)
+    def ends_well(self, process):
+        code = process.code(DRAIN_DEADLINE)
         if code != 0:
-            fail(f"{' '.join(self.command(verb, *words))}: exit code {code}, see "
-                 f"{self.folder / (verb + '.log')}")
+            process.give_up(f"exit code {code}")
 
     def append(self, chunk):
-        """Until it is there: a writer whose database is away gives up."""
-        words = ("append", "--batch", "100", chunk)
+        """Until it is there: a writer whose database is away, or kept busy by
+        others, gives up."""
         limit = time.monotonic() + DEADLINE
-        while time.monotonic() < limit:
-            code = self.start(*words).wait(DEADLINE)
+        while True:
+            writer = self.start("append", "--batch", "100", chunk)
+            code = writer.code()
             if code == 0:
                 return
-            if code != UNAVAILABLE:
-                fail(f"append of {chunk.name}: exit code {code}, see "
-                     f"{self.folder / 'append.log'}")
-        fail(f"append of {chunk.name} does not come to its end")
+            if code not in (UNAVAILABLE, BUSY) or time.monotonic() > limit:
+                writer.give_up(f"exit code {code}")
 
     def query(self, sql):
         return self.database.query(sql)
@@ -184,7 +214,7 @@ def kill_campaign(host, chunks, chance):
                 counts["writers mid-file"] += 0 < kept < EVENTS_PER_KILL
             writer = host.start("append", "--batch", "100", chunk)
         if kind == BEHIND:
-            host.ends_well(writer, "append", chunk)
+            host.ends_well(writer)
             runner = host.start("run")
         if kind == MID_STATEMENT and hasattr(host.database, "hold"):
             runner, hit = kill_in_statement(host, runner, writer)
@@ -204,7 +234,7 @@ def kill_campaign(host, chunks, chance):
             counts["mid-run"] += 1
         else:
             counts["starting"] += 1
-        host.ends_well(writer, "append", chunk)
+        host.ends_well(writer)
     host.run("run", "--until-idle")
     return counts
 
@@ -246,7 +276,10 @@ def end_well(runner):
     """The exit code after SIGTERM."""
     if runner.poll() is None:
         runner.send_signal(signal.SIGTERM)
-    return runner.wait(DEADLINE)
+    code = runner.code()
+    if code != 0:
+        print(f"      {runner.story(f'exit code {code}')}", flush=True)
+    return code
 
 
 # --- servers and connections -----------------------------------------------------

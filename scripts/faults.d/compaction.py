@@ -102,9 +102,10 @@ class Campaign(hosts.Campaign):
 
     def verb(self, *words):
         """False when it was refused, or its database was away."""
-        code = self.members[1].host.start(*words).wait(DEADLINE)
+        process = self.members[1].host.start(*words)
+        code = process.code()
         self.stuck = self.stuck or (None if code in (0, REFUSED, BUSY, UNAVAILABLE)
-                                    else f"{' '.join(words)}: exit code {code}")
+                                    else process.story(f"exit code {code}"))
         return code == 0
 
     def leave_a_reader_behind(self):

@@ -15,16 +15,19 @@ import signal
 import subprocess
 import time
 
-from campaigns import BUSY, Host, kill
+from campaigns import BUSY, DRAIN_DEADLINE, FAILED, Host, kill
 from databases import DEADLINE, ROOT, comes_true, wait_until
 from processes import Tracked
-from delivery_judge import CONSUMERS, KEYS, Judge, Look, Stream
+from delivery_judge import ATTEMPTS, CONSUMERS, KEYS, Judge, Look, Stream
 
 APPLICATION = ROOT / "scripts/faults.d/delivery"
 EVENTS_PER_STEP = 100
 LEASE = 0.5  # seconds, as in the application's configuration
 LONGEST_LIFE = 0.25  # seconds from the start of a host to its kill
-PATIENCE = 0.8  # seconds to wait for a retry to kill in
+# Seconds to wait for a moment to kill in, which comes unless chance has left
+# nothing of its kind to do.
+PATIENCE = 20
+HELD_PATIENCE = 5  # seconds for a verb to come to the lock that is held
 REPLAY_PATIENCE = 5  # seconds for a replay to come to its end
 EXTRA_STEPS = 30  # at most, until each kind of kill was seen
 HELD_SHARE = 0.35  # of the killed verbs: while they wait for a lock
@@ -168,7 +171,7 @@ class Campaign:
         holder = self.host.database.hold(table)
         try:
             comes_true(lambda: self.host.database.waiting(table) > 0
-                       or verb.process.poll() is not None, PATIENCE)
+                       or verb.process.poll() is not None, HELD_PATIENCE)
             hit = kill(verb.process)
             self.counts["verbs held"] += hit
             if self.chance.random() < 1 / 2: # before anything moves on
@@ -212,17 +215,12 @@ class Campaign:
         log = self.host.folder / "run.log"
         start = log.stat().st_size if log.exists() else 0
         runner = self.host.start("run")
-        began = time.monotonic()
         writer = self.host.start("append", "--batch", "20", self.stream.more(EVENTS_PER_STEP))
         verb, verb_killed = None, False
         if kind in ("retry", "any") and self.last.replaying:
             self.live_on(runner)
         if kind == "retry":
-            limit = began + PATIENCE
-            while time.monotonic() < limit and not any(
-                    attempt > 1 for _, _, attempt in self.attempts(log, start)):
-                time.sleep(0.001)
-            time.sleep(chance.uniform(0.0, 0.01))
+            self.stop_in_retry(runner, writer, log, start)
         elif kind == "verb" or kind == "any" and chance.random() < 0.6:
             time.sleep(chance.uniform(0.0, self.longest))
             verb = self.verb()
@@ -232,6 +230,9 @@ class Campaign:
                 self.judge_verb(verb, verb_killed)
                 verb = None
                 time.sleep(chance.uniform(0.0, self.longest / 2))
+        elif kind == "replay":
+            self.await_replay()
+            time.sleep(chance.uniform(0.0, 0.01))
         else:
             time.sleep(chance.uniform(0.02, self.longest))
         self.kill_host(runner)
@@ -239,7 +240,7 @@ class Campaign:
         before = self.last
         if verb is not None:
             self.judge_verb(verb, verb_killed)
-        self.host.ends_well(writer, "append")
+        self.host.ends_well(writer)
         look = self.see(f"step {self.steps} ({kind}"
                         + (f", {' '.join(self.words)})" if self.words else ")"))
         self.count(kind, calls, before, look)
@@ -257,6 +258,65 @@ class Campaign:
         if not hit and runner.returncode != -signal.SIGKILL:
             self.judge.wrong.append(f"step {self.steps}: the host ended by itself with "
                                     f"{runner.returncode}")
+
+    def stop_in_retry(self, runner, writer, log, start):
+        """Leaves the host stopped in one, unless nothing comes that could be
+        tried again. An attempt is short, and a slow machine looks too late."""
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit and runner.poll() is None:
+            if writer.poll() is not None and not self.has_work():
+                return
+            if not any(attempt > 1 for _, _, attempt in self.attempts(log, start)):
+                time.sleep(0.001)
+                continue
+            host = [Tracked(pid) for pid in (runner.pid, *Tracked(runner.pid).children())]
+            for process in host:
+                process.signal(signal.SIGSTOP)
+            if self.is_in_retry(self.attempts(log, start)):
+                return
+            for process in host:
+                process.signal(signal.SIGCONT)
+            time.sleep(self.chance.uniform(0.0, 0.01))
+
+    def has_work(self):
+        """Whether a consumer that runs has something to apply, or to try again."""
+        behind, waiting = self.host.query(
+            "SELECT (SELECT count(*) FROM CONSUMER_CHECKPOINTS AS k"
+            " JOIN CONSUMERS AS c ON c.id = k.consumer_id WHERE c.state IS NULL AND"
+            " coalesce(k.position, 0) < (SELECT max(global_position) FROM EVENT_STORE)),"
+            " (SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES AS u"
+            " JOIN CONSUMERS AS c ON c.id = u.consumer_id WHERE c.state IS NULL"
+            " AND u.status NOT IN ('DEAD_LETTER', 'DEAD_LETTER_KEY', 'HALTED'))")[0]
+        return behind + waiting > 0
+
+    def is_in_retry(self, calls):
+        """Whether nothing is stored yet of the attempt that was begun last."""
+        name, n, attempt = calls[-1]
+        rows = self.host.query(
+            "SELECT c.consumer_name, e.payload, u.failure_count,"
+            " CASE WHEN u.failure_reason LIKE '%ended without a word%' THEN 1 ELSE 0 END"
+            " FROM CONSUMER_UNDELIVERED_MESSAGES AS u"
+            " JOIN CONSUMERS AS c ON c.id = u.consumer_id"
+            " JOIN EVENT_STORE AS e ON e.global_position = u.message_position")
+        return attempt > 1 and any(
+            mine == name and json.loads(payload)["n"] == n
+            and failures == (attempt if counted == 1 else attempt - 1)
+            for mine, payload, failures, counted in rows)
+
+    def await_replay(self):
+        """Until one has come further than at the last look, or none goes on."""
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit:
+            going = {name: (state, reach) for name, state, reach, through in self.host.query(
+                "SELECT c.consumer_name, coalesce(c.state, 'RUNNING'),"
+                " sum(coalesce(k.position, 0)), max(coalesce(k.replay_through, 0))"
+                " FROM CONSUMER_CHECKPOINTS AS k JOIN CONSUMERS AS c ON c.id = k.consumer_id"
+                " GROUP BY c.consumer_name, c.state")
+                if state == "REBUILDING" or state == "RUNNING" and through > 0}
+            moved = [name for name, (state, reach) in going.items() if state == "RUNNING"
+                     and reach > (self.last.reach(name) if name in self.last.replaying else 0)]
+            if moved or not going:
+                return
 
     def live_on(self, runner):
         """Until no replay goes on, or the host cannot come to its end."""
@@ -315,11 +375,23 @@ class Campaign:
                     break
                 self.step(kind)
 
+    def first_run(self):
+        """What was killed in the last attempt of its budget is not tried again,
+        by no handlers: its policy may halt the consumer, which fails this run
+        and gives the next one a fresh budget."""
+        halts = any(row.status == "FAILED" and row.failures >= ATTEMPTS
+                    and self.stream.messages[row.n - 1].policy == "halt"
+                    for row in self.last.rows)
+        process = self.mended.start("run", "--until-idle")
+        if process.code(DRAIN_DEADLINE) not in ((0, FAILED) if halts else (0,)):
+            process.give_up(f"exit code {process.returncode}")
+
     def mend(self):
         """Handlers that do not fail any more, and an operator who helps."""
         for name in CONSUMERS:
             if self.last.states[name][0] == "PAUSED":
                 self.mended.run("resume", name)
+        self.first_run()
         self.mended.run("run", "--until-idle")
         self.mended.run("dead-letters", "retry", "--all")
         self.mended.run("run", "--until-idle")

@@ -404,7 +404,10 @@ class Campaign:
         """A host whose server goes away while it starts gives up."""
         for member in self.members[:2]:
             if not member.runs:
-                self.ended[member.process.poll()] += 1
+                code = member.process.poll()
+                if code != UNAVAILABLE:
+                    print(f"      {member.process.story(f'exit code {code}')}", flush=True)
+                self.ended[code] += 1
                 member.start()
 
     def settle(self):

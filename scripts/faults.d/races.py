@@ -11,7 +11,7 @@ import time
 import uuid
 
 from campaigns import BUSY, UNAVAILABLE, Host, end_well
-from databases import DEADLINE, comes_true, fail
+from databases import DEADLINE, comes_true
 
 IDS = 40          # two of them tell one message
 WAIT = 0.8        # seconds from the start of a wave until its deadlines are due
@@ -69,10 +69,9 @@ class Races:
 
     def finish(self, path, process):
         limit = time.monotonic() + DEADLINE
-        while (code := process.wait(DEADLINE)) != 0:
+        while (code := process.code()) != 0:
             if code not in (UNAVAILABLE, BUSY) or time.monotonic() > limit:
-                fail(f"append of {path.name}: exit code {code}, see "
-                     f"{self.writer.folder / 'append.log'}")
+                process.give_up(f"exit code {code}")
             process = self.writer.start("append", path)
 
     def start_wave(self):
