@@ -7,6 +7,7 @@
 #include "db/db.h"
 #include "db/url.h"
 #include "run/host.h"
+#include "run/start.h"
 #include "run/supervisor.h"
 
 #include <inttypes.h>
@@ -100,20 +101,26 @@ static enum status run_forever(struct application *app, struct host *host,
 static enum status run_here(struct cli *cli, struct diag *diag)
 {
     const volatile sig_atomic_t *stop = stop_on_signals();
+    struct start start = {.stop = stop};
+    const struct settings *settings;
     struct diag close_diag = {.status = STATUS_OK};
     struct application app;
     struct host *host;
-    enum status status = cli_open(
-        cli, APPLICATION_DATABASE | APPLICATION_SCRIPTS | APPLICATION_TABLES,
-        &app, diag);
+    enum status status = cli_settings(cli, &settings, diag);
     enum status closed;
 
     if (status != STATUS_OK)
         return status;
-    stop_within(app.settings->stop_timeout_us);
+    stop_within(settings->stop_timeout_us);
+    status = start_application(&start, settings,
+                               APPLICATION_DATABASE | APPLICATION_SCRIPTS |
+                                   APPLICATION_TABLES,
+                               TEXT_NONE, &app, diag);
+    if (status != STATUS_OK)
+        return status == STATUS_STOPPED ? STATUS_OK : status;
     if (cli->quiet && app.log.level < LOG_WARN)
         app.log.level = LOG_WARN;
-    status = host_open(&app, NULL, &host, diag);
+    status = start_host(&start, &app, NULL, &host, diag);
     if (status == STATUS_OK) {
         if (cli_given(cli, "until-idle"))
             status = run_until_idle(cli, host, stop, diag);
@@ -126,7 +133,7 @@ static enum status run_here(struct cli *cli, struct diag *diag)
         }
     }
     application_close(&app);
-    return status;
+    return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
 enum status cli_run(struct cli *cli, struct diag *diag)

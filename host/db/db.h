@@ -78,13 +78,15 @@ enum db_can {
                                * of other rows was so before it waited */
 };
 
-/** Opens a connection. UNAVAILABLE when it cannot be reached, CONFIG for a
- * bad URL, PERMANENT for a file that is no database. */
+/** Opens a connection. UNAVAILABLE when it cannot be reached, BUSY when it is a
+ * file that another program has locked, CONFIG for a bad URL, PERMANENT for a
+ * file that is no database. */
 enum status db_open(const struct db_options *options, struct db **db,
                     struct diag *diag) MUST_CHECK;
 void db_close(struct db *db); /* NULL is allowed; rolls back */
 /** After LOST: a new session with the same settings; statements prepared
- * again. An in-memory database keeps its content. */
+ * again. An in-memory database keeps its content. UNAVAILABLE also for a file
+ * that is locked: it is to be called again. */
 enum status db_reopen(struct db *db, struct diag *diag) MUST_CHECK;
 
 /** For tests: makes a new, empty database on the server of the URL and appends

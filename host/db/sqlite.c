@@ -66,6 +66,15 @@ const char *sqlite_file_of(const char *url)
     return strcmp(path, MEMORY_PATH) != 0 ? path : NULL;
 }
 
+/* A file that is locked when it is opened: there is no transaction yet that
+ * could be run again. */
+static enum status locked_as(enum status status, struct diag *diag)
+{
+    if (diag != NULL)
+        diag->status = status;
+    return status;
+}
+
 static enum status connect_file(const struct db_options *options,
                                 struct db_session **session, struct diag *diag)
 {
@@ -88,6 +97,8 @@ static enum status connect_file(const struct db_options *options,
     if (status == STATUS_OK) {
         keep_full_path(made);
         status = sqlite_file_configure(made, diag);
+        if (status == STATUS_CONFLICT)
+            status = locked_as(STATUS_BUSY, diag);
     }
     if (status != STATUS_OK) {
         disconnect(made);
@@ -159,6 +170,8 @@ static enum status reconnect(struct db_session *session, struct diag *diag)
     status = sqlite_file_open(session, false, diag);
     if (status == STATUS_OK)
         status = sqlite_file_configure(session, diag);
+    if (status == STATUS_CONFLICT)
+        status = locked_as(STATUS_UNAVAILABLE, diag);
     if (status == STATUS_OK)
         set_deadline(session, session->deadline);
     else

@@ -91,8 +91,8 @@ const char *sqlite_file_of(const char *url);
 
 enum status sqlite_file_open(struct db_session *session, bool create,
                              struct diag *diag) MUST_CHECK;
-/** The host's settings; what is wrong with the file shows here. UNAVAILABLE
- * when it is locked. */
+/** The host's settings; what is wrong with the file shows here. CONFLICT when
+ * it is locked. */
 enum status sqlite_file_configure(struct db_session *session,
                                   struct diag *diag) MUST_CHECK;
 /** False when another file lies at the path than the one that was opened. */

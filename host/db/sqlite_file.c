@@ -289,7 +289,7 @@ void sqlite_file_burden(struct db_session *session, struct buffer *out)
 /* --- settings ------------------------------------------------------------ */
 
 /* The first read of the schema is what finds a file that is no database. */
-static enum status read_and_set(struct db_session *session, struct diag *diag)
+enum status sqlite_file_configure(struct db_session *session, struct diag *diag)
 {
     enum status status;
 
@@ -319,14 +319,4 @@ static enum status read_and_set(struct db_session *session, struct diag *diag)
                                  session);
     remember_files(session);
     return STATUS_OK;
-}
-
-enum status sqlite_file_configure(struct db_session *session, struct diag *diag)
-{
-    enum status status = read_and_set(session, diag);
-
-    /* there is no transaction yet that could be run again */
-    if (status == STATUS_CONFLICT && diag != NULL)
-        diag->status = STATUS_UNAVAILABLE;
-    return status == STATUS_CONFLICT ? STATUS_UNAVAILABLE : status;
 }

@@ -17,6 +17,9 @@
 /* ... and one of a host, which is silent meanwhile, as a part of its lease. */
 #define BUSY_LEASE_SHARE 2
 
+/* How long a start waits at most: managers of services give up after 90 s. */
+#define PATIENCE_CAP (60 * CLOCK_SECOND)
+
 /* What a handler may take beyond its limit until it is ended. */
 #define HANDLER_GRACE_US (5 * CLOCK_SECOND)
 
@@ -234,40 +237,24 @@ static bool has_scripts(const struct settings *settings)
     return there;
 }
 
-enum status application_open(const struct settings *settings, unsigned needs,
-                             struct application *app, struct diag *diag)
-{
-    return application_open_bundle(settings, needs, TEXT_NONE, app, diag);
-}
-
-enum status application_open_bundle(const struct settings *settings,
-                                    unsigned needs, struct text bundle,
-                                    struct application *app, struct diag *diag)
+enum status application_load(const struct settings *settings, unsigned needs,
+                             struct text bundle, struct application *app,
+                             struct diag *diag)
 {
     enum status status = STATUS_OK;
 
     *app = (struct application){.settings = settings};
     open_log(settings, app);
-    /* scripts first: a broken one must not leave a new database behind */
     if ((needs & APPLICATION_SCRIPTS) != 0 ||
         ((needs & APPLICATION_EVENT_TYPES) != 0 && has_scripts(settings)))
         status = application_script(app, bundle, &app->script, diag);
-    if (status == STATUS_OK &&
-        (needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY |
-                  APPLICATION_ROWS)) != 0)
-        status = open_database(app, needs, diag);
-    if (status == STATUS_OK && (needs & APPLICATION_TABLES) != 0)
-        status = application_tables(app, app->script, NULL, diag);
     if (status != STATUS_OK)
         application_close(app);
     return status;
 }
 
-void application_close(struct application *app)
+static void close_database(struct application *app)
 {
-    log_tell(&app->log, true);
-    script_close(app->script);
-    app->script = NULL;
     event_store_close(app->store);
     app->store = NULL;
     capture_close(app->capture);
@@ -279,6 +266,51 @@ void application_close(struct application *app)
     app->catalog = NULL;
     db_close(app->db);
     app->db = NULL;
+}
+
+enum status application_reach(struct application *app, unsigned needs,
+                              struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if ((needs & (APPLICATION_DATABASE | APPLICATION_READ_ONLY |
+                  APPLICATION_ROWS)) != 0)
+        status = open_database(app, needs, diag);
+    if (status == STATUS_OK && (needs & APPLICATION_TABLES) != 0)
+        status = application_tables(app, app->script, NULL, diag);
+    if (status != STATUS_OK)
+        close_database(app);
+    return status;
+}
+
+enum status application_open(const struct settings *settings, unsigned needs,
+                             struct application *app, struct diag *diag)
+{
+    /* scripts first: a broken one must not leave a new database behind */
+    enum status status = application_load(settings, needs, TEXT_NONE, app,
+                                          diag);
+
+    if (status != STATUS_OK)
+        return status;
+    status = application_reach(app, needs, diag);
+    if (status != STATUS_OK)
+        application_close(app);
+    return status;
+}
+
+int64_t application_patience(const struct settings *settings)
+{
+    int64_t patience = host_silence(settings) + BUSY_TIMEOUT;
+
+    return patience < PATIENCE_CAP ? patience : PATIENCE_CAP;
+}
+
+void application_close(struct application *app)
+{
+    log_tell(&app->log, true);
+    script_close(app->script);
+    app->script = NULL;
+    close_database(app);
     log_limit_free(app->log.limit);
     app->log.limit = NULL;
 }

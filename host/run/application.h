@@ -45,12 +45,19 @@ enum status application_open(const struct settings *settings, unsigned needs,
 /** Only the connection, for what comes before the schema. db_close is owed. */
 enum status application_connect(const struct settings *settings, bool read_only,
                                 struct db **db, struct diag *diag) MUST_CHECK;
-/** The same with the scripts of a bundle (script/source_bundle.h) in place of
- * those that lie in the folder. */
-enum status application_open_bundle(const struct settings *settings,
-                                    unsigned needs, struct text bundle,
-                                    struct application *app,
-                                    struct diag *diag) MUST_CHECK;
+/** What application_open does before it reaches for the database: the log, and
+ * the scripts, those of a bundle (script/source_bundle.h) or (TEXT_NONE) as
+ * they lie there now. application_close is owed on OK only. */
+enum status application_load(const struct settings *settings, unsigned needs,
+                             struct text bundle, struct application *app,
+                             struct diag *diag) MUST_CHECK;
+/** The rest of it, after application_load with the same needs. When it fails
+ * the application is as before, and it may be called again. */
+enum status application_reach(struct application *app, unsigned needs,
+                              struct diag *diag) MUST_CHECK;
+/** How long the start of a host waits, in microseconds, for what others hold
+ * (run/start.h): a host that stands still has lost its locks by then. */
+int64_t application_patience(const struct settings *settings);
 /** Loads the scripts of a bundle, or (TEXT_NONE) as they lie there now, into a
  * state of their own; script_close is owed. CONFIG as of script_open. */
 enum status application_script(struct application *app, struct text bundle,

@@ -17,6 +17,9 @@
  * looks for new events are: nobody tells when the trouble is over. */
 #define RECOVER_FIRST_US (CLOCK_SECOND / 200)
 
+/* So long a stop that has no limit waits for what others hold. */
+#define CLOSE_PATIENCE_US (5 * CLOCK_SECOND)
+
 /* --- open and close ------------------------------------------------------- */
 
 void host_free_workers(struct host *host)
@@ -240,14 +243,36 @@ enum status host_save(struct host *host, struct diag *diag)
     return first;
 }
 
-enum status host_close(struct host *host, struct diag *diag)
+static enum status leave(struct host *host, struct diag *diag)
 {
     enum status status = host_save(host, diag);
     enum status left = host_lease_close(host,
                                         status == STATUS_OK ? diag : NULL);
 
-    host_free(host);
     return status == STATUS_OK ? left : status;
+}
+
+/* Half of the time for a stop: the other one is for what was in hand. */
+static int64_t close_patience(const struct host *host)
+{
+    int64_t limit = host->app->settings->stop_timeout_us;
+
+    return limit > 0 ? limit / 2 : CLOSE_PATIENCE_US;
+}
+
+/* What another program holds for a moment is no reason to leave leases behind,
+ * which others would have to wait for. */
+enum status host_close(struct host *host, struct diag *diag)
+{
+    int64_t until = clock_monotonic() + close_patience(host);
+    enum status status = leave(host, diag);
+
+    while (status == STATUS_CONFLICT && clock_monotonic() < until) {
+        host_pause(host, backoff_next(&host->backoff));
+        status = leave(host, diag);
+    }
+    host_free(host);
+    return status;
 }
 
 /* --- one round

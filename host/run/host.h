@@ -50,7 +50,8 @@ struct host_options {
 enum status host_open(struct application *app,
                       const struct host_options *options, struct host **host,
                       struct diag *diag) MUST_CHECK;
-/** Saves the checkpoints that are held in memory. */
+/** Saves the checkpoints that are held in memory and gives the leases back;
+ * what others hold is waited for, half of the stop_timeout at most. */
 enum status host_close(struct host *host, struct diag *diag);
 
 struct host_progress {

@@ -162,6 +162,9 @@ bool host_marks_are_left(const struct host *host);
 /** Tells it at once, where it was not told yet. */
 void host_tell_blocked_now(struct host *host);
 
+/** Waits so long, whatever is told meanwhile; a stop ends it early. */
+void host_pause(struct host *host, int64_t us);
+
 /** Deletes a batch of what the capture topic need not keep, and of completed
  * sagas, when that is due; unless a supervisor does that. */
 enum status host_retain(struct host *host, bool busy,

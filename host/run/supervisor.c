@@ -252,11 +252,6 @@ static bool ends_start(struct supervisor *supervisor,
 
     if (supervisor->started || worker->ready_at != 0)
         return false;
-    /* locks that keep it from starting are gone when their holder's session
-     * is, if that is a host that stands still */
-    if (worker->failed && worker->failure.status == STATUS_CONFLICT &&
-        ++supervisor->conflicts < START_TRIES)
-        return false;
     if (worker->failed) {
         *diag = worker->failure;
         return true;

@@ -36,7 +36,6 @@ struct supervisor {
     bool stopping;        /* no worker is started any more */
     int signal;           /* that asked for the stop; 0: none */
     int overdue;          /* workers killed as they did not stop in time */
-    int conflicts;        /* of the first worker, before it was ready */
     int crashes;     /* of the first worker in a row, before it was ready */
     struct diag end; /* how the run ends */
     struct outage outage;         /* what workers say of their database */

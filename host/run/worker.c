@@ -5,6 +5,7 @@
 #include "run/channel.h"
 #include "run/host.h"
 #include "run/shared_memory.h"
+#include "run/start.h"
 #include "run/worker_scripts.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ struct worker_state {
     struct attempt_slot *slot; /* in it */
     struct channel_reader reader;
     struct worker_scripts scripts;
+    struct start start;
     struct application *app;
     const struct log *log;
 };
@@ -239,7 +241,8 @@ static enum status run_host(struct application *app,
     };
     struct diag close_diag = {.status = STATUS_OK};
     struct host *host;
-    enum status status = host_open(app, &host_options, &host, diag);
+    enum status status = start_host(&worker->start, app, &host_options, &host,
+                                    diag);
     enum status closed;
 
     if (status != STATUS_OK)
@@ -271,6 +274,7 @@ void worker_tell_failure(const struct diag *diag)
 }
 
 static enum status open_application(const struct worker_options *options,
+                                    struct worker_state *worker,
                                     struct application *app, struct diag *diag)
 {
     struct buffer bundle = BUFFER_EMPTY;
@@ -280,10 +284,10 @@ static enum status open_application(const struct worker_options *options,
     if (status == STATUS_OK)
         status = worker_scripts_read(&place, &bundle, diag);
     if (status == STATUS_OK)
-        status = application_open_bundle(
-            options->settings,
-            APPLICATION_DATABASE | APPLICATION_SCRIPTS | APPLICATION_TABLES,
-            buffer_text(&bundle), app, diag);
+        status = start_application(&worker->start, options->settings,
+                                   APPLICATION_DATABASE | APPLICATION_SCRIPTS |
+                                       APPLICATION_TABLES,
+                                   buffer_text(&bundle), app, diag);
     buffer_free(&bundle);
     if (status != STATUS_OK)
         return status;
@@ -296,17 +300,20 @@ static enum status open_application(const struct worker_options *options,
 enum status worker_run(const struct worker_options *options, struct diag *diag)
 {
     const struct channel_message stopped = {.type = CHANNEL_STOPPED};
-    struct worker_state worker = {.slot = NULL};
     struct application app;
+    struct worker_state worker = {
+        .start = {.stop = &stop_asked, .wait = wait_for_work},
+        .app = &app,
+        .log = &app.log,
+    };
     enum status status = shared_memory_open(WORKER_SLOT_FD, ATTEMPT_SLOT_SIZE,
                                             true, &worker.memory, diag);
 
     worker.slot = worker.memory.at;
+    worker.start.wait_arg = &worker;
     if (status == STATUS_OK)
-        status = open_application(options, &app, diag);
+        status = open_application(options, &worker, &app, diag);
     if (status == STATUS_OK) {
-        worker.app = &app;
-        worker.log = &app.log;
         if (options->quiet && app.log.level < LOG_WARN)
             app.log.level = LOG_WARN;
         status = run_host(&app, options, &worker, diag);
@@ -314,7 +321,7 @@ enum status worker_run(const struct worker_options *options, struct diag *diag)
     }
     channel_reader_free(&worker.reader);
     shared_memory_close(&worker.memory);
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK && status != STATUS_STOPPED) {
         worker_tell_failure(diag);
         return status;
     }

@@ -262,7 +262,7 @@ static void nothing_is_read_from_or_written_to_a_deleted_file(void **state)
     assert_says(f, "moved, deleted or replaced");
 }
 
-static void a_file_locked_by_another_program_is_unavailable(void **state)
+static void a_file_locked_by_another_program_is_busy(void **state)
 {
     struct fixture *f = *state;
     sqlite3 *raw;
@@ -271,14 +271,32 @@ static void a_file_locked_by_another_program_is_unavailable(void **state)
     f->db = NULL;
     raw = raw_open(f);
     raw_run(raw, "PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
-    expect_open(f, f->url, true, STATUS_UNAVAILABLE,
-                "locked by another program");
-    assert_int_equal(f->diag.status, STATUS_UNAVAILABLE);
+    expect_open(f, f->url, true, STATUS_BUSY, "locked by another program");
+    assert_int_equal(f->diag.status, STATUS_BUSY);
     sqlite3_close(raw);
     f->db = fixture_connect(f); /* and it is a log's file again */
     assert_int_equal(number(f, "SELECT journal_mode = 'wal' FROM"
                                " pragma_journal_mode"),
                      1);
+}
+
+static void a_file_locked_when_it_is_opened_anew_is_unavailable(void **state)
+{
+    struct fixture *f = *state;
+    char away[128];
+    sqlite3 *raw;
+
+    (void)snprintf(away, sizeof(away), "%s-away", f->path);
+    assert_int_equal(rename(f->path, away), 0);
+    assert_int_equal(db_reopen(f->db, &f->diag), STATUS_UNAVAILABLE);
+    assert_int_equal(rename(away, f->path), 0);
+    raw = raw_open(f);
+    raw_run(raw, "PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+    assert_int_equal(db_reopen(f->db, &f->diag), STATUS_UNAVAILABLE);
+    assert_int_equal(f->diag.status, STATUS_UNAVAILABLE);
+    assert_says(f, "locked by another program");
+    sqlite3_close(raw);
+    ok(f, db_reopen(f->db, &f->diag));
 }
 
 static void a_file_deleted_inside_a_transaction_fails_the_commit(void **state)
@@ -399,7 +417,8 @@ int main(void)
         with_database(a_write_that_fails_never_looks_like_a_commit),
         with_database(a_deleted_file_is_an_error_at_begin),
         with_database(nothing_is_read_from_or_written_to_a_deleted_file),
-        with_database(a_file_locked_by_another_program_is_unavailable),
+        with_database(a_file_locked_by_another_program_is_busy),
+        with_database(a_file_locked_when_it_is_opened_anew_is_unavailable),
         with_database(a_file_deleted_inside_a_transaction_fails_the_commit),
         with_database(a_file_that_was_replaced_fails_the_commit),
         with_database(a_log_that_was_deleted_fails_the_commit),

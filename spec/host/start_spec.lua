@@ -1,0 +1,120 @@
+-- The start and the stop of a host while another program holds what they need.
+local application = require "spec.support.application"
+local dialect = require "spec.support.dialect"
+local ledger = require "spec.support.ledger"
+local process = require "spec.support.process"
+
+-- The verb, and what of the log says that the start is over.
+local WAYS = {
+  ["in workers"] = { words = { "run" }, over = "running 1 consumers" },
+  ["in one process"] = { words = { "run", "--workers", "0" }, over = "running 1 consumers" },
+  ["to idle"] = { words = { "run", "--until-idle" }, over = "applied 1 message" },
+}
+local WAITS = "the start waits for it"
+
+-- Whether somebody has leases, and for longer than a statement waits for a lock
+-- under leases of one second.
+local HELD = "SELECT count(*) FROM PARTITION_OWNERSHIP WHERE instance_id IS NOT NULL"
+local LONG = 3
+
+dialect.each(function(database)
+  describe("a start that meets locks", function()
+    local app
+
+    before_each(function()
+      app = application.new { database = database }
+      ledger.add(app)
+      app:append { {} }
+    end)
+
+    after_each(function() app:close() end)
+
+    local function hears(host, part)
+      process.wait_until(function() return host:err():find(part, 1, true) end, 30, function()
+        return part .. ": " .. host:err()
+      end)
+    end
+
+    -- What a host writes when it starts for the first time.
+    local function hold()
+      return app.db:hold [[
+        BEGIN;
+        INSERT INTO CONSUMERS (id, consumer_type, consumer_name, state_since)
+        VALUES ('00000000-0000-7000-8000-000000000001', 'projection', 'ledger', CURRENT_TIMESTAMP);]]
+    end
+
+    for how, way in pairs(WAYS) do
+      it("waits for them, says so once, and goes on when they are gone: " .. how, function()
+        local lock = hold()
+        local host = app:start(unpack(way.words))
+        hears(host, WAITS)
+        assert.is_true(host:alive())
+        lock.release()
+        hears(host, way.over)
+        process.wait_until(function() return ledger.count(app) == 1 end, 30, function() return host:err() end)
+        host:signal "TERM"
+        local result = host:wait(30)
+        assert.equal(0, result.code, result.err)
+        assert.equal(1, select(2, result.err:gsub(WAITS, "")), result.err)
+      end)
+
+      it("ends in order at a signal meanwhile: " .. how, function()
+        local lock = hold()
+        local host = app:start(unpack(way.words))
+        hears(host, WAITS)
+        host:signal "TERM"
+        local result = host:wait(30)
+        assert.equal(0, result.code, result.err)
+        assert.is_nil(result.err:find(way.over, 1, true), result.err)
+        lock.release()
+        assert.equal(0, ledger.count(app))
+      end)
+    end
+  end)
+end)
+
+dialect.each(function(database)
+  describe("a stop that meets locks", function()
+    local app
+
+    before_each(function()
+      app = application.new { database = database, config = 'stop_timeout = "2m"' }
+      ledger.add(app)
+      app:ok("run", "--until-idle")
+    end)
+
+    after_each(function() app:close() end)
+
+    for _, words in ipairs { { "run" }, { "run", "--workers", "0" } } do
+      it("waits for them, and gives the leases back: " .. table.concat(words, " "), function()
+        local host = app:start(unpack(words))
+        local function held() return app.db:value(HELD) ~= "0" end
+        process.wait_until(held, 30, function() return "leases\n" .. host:err() end)
+        local lock = app.db:hold "BEGIN; UPDATE PARTITION_INSTANCES SET expires_at = expires_at;"
+        host:signal "TERM"
+        local since = process.now()
+        process.wait_until(function() return process.now() - since > LONG or not host:alive() end, 30, "a while")
+        lock.release()
+        local result = host:wait(30)
+        assert.equal(0, result.code, result.err)
+        assert.is_false(held())
+      end)
+    end
+  end)
+end)
+
+describe("a start that meets a file that is locked as a whole", function()
+  it("waits for it", function()
+    local app = application.new { database = dialect.sqlite() }
+    finally(function() app:close() end)
+    ledger.add(app)
+    app:append { {} }
+    local lock = app.db:hold "PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE;"
+    local host = app:start("run", "--until-idle")
+    process.wait_until(function() return host:err():find(WAITS, 1, true) end, 30, function() return host:err() end)
+    lock.release()
+    local result = host:wait(30)
+    assert.equal(0, result.code, result.err)
+    assert.equal(1, ledger.count(app))
+  end)
+end)
