@@ -14,11 +14,13 @@ static void take_declared(struct operator_session *session)
 
     session->declared = mem_alloc((count + 1) * sizeof(*session->declared));
     session->types = mem_alloc((count + 1) * sizeof(*session->types));
+    session->sources = mem_alloc((count + 1) * sizeof(*session->sources));
     session->fingerprints = mem_alloc((count + 1) *
                                       sizeof(struct fingerprint *));
     for (size_t i = 0; i < count; i++) {
         session->declared[i] = declarations[i].name;
         session->types[i] = declaration_consumer_type(&declarations[i]);
+        session->sources[i] = declarations[i].source;
         if (declaration_is_projection(&declarations[i]))
             session->fingerprints[i] = &declarations[i].fingerprint;
     }
@@ -46,6 +48,7 @@ enum status operator_open(struct cli *cli, unsigned need,
         .clock = &session->app.clock,
         .declared = session->declared,
         .types = session->types,
+        .sources = session->sources,
         .fingerprints = session->fingerprints,
     };
     return STATUS_OK;
@@ -58,6 +61,7 @@ void operator_close(struct operator_session *session)
     application_close(&session->app);
     mem_free(session->declared);
     mem_free(session->types);
+    mem_free(session->sources);
     mem_free(session->fingerprints);
 }
 

@@ -16,6 +16,7 @@ struct operator_session {
     bool loaded;
     const char **declared;
     const char **types;
+    const char **sources;
     const struct fingerprint **fingerprints;
     struct operate_env env;
 };

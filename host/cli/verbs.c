@@ -432,7 +432,8 @@ const struct cli_verb cli_verbs[] = {
      .doc = "remove a consumer's progress from the database",
      .details = "Removes its skips, undelivered messages, checkpoints and its "
                 "row, not what it derived. Refused (3) while the scripts "
-                "declare it, unless it is paused.",
+                "declare it (with --source: for that topic), unless it is "
+                "paused.",
      .options = unsubscribe_options,
      .min_args = 1,
      .max_args = 1,

@@ -339,13 +339,28 @@ static enum status find_unread(struct operation *op, const char *source,
     return status;
 }
 
+/* Whether the next start of a host would subscribe it again: to a topic that
+ * it has read before, and that is declared no more, it would not. */
+static bool is_read(const struct operation *op, const char *source)
+{
+    const struct operate_env *env = op->env;
+
+    if (!operation_is_declared(op) || source == NULL || env->declared == NULL)
+        return operation_is_declared(op);
+    for (size_t i = 0; env->declared[i] != NULL; i++)
+        if (strcmp(env->declared[i], op->name) == 0)
+            return env->sources[i] == NULL ||
+                   strcmp(env->sources[i], source) == 0;
+    return true;
+}
+
 static enum status unsubscribe_it(struct operation *op, void *arg,
                                   struct diag *diag)
 {
     struct unsubscribe *unsubscribe = arg;
     const struct operate_unsubscribe *how = unsubscribe->how;
     struct operate_result *result = unsubscribe->result;
-    enum operator_verb verb = how->force || !operation_is_declared(op)
+    enum operator_verb verb = how->force || !is_read(op, how->source)
                                   ? OPERATOR_UNSUBSCRIBE_FORCE
                                   : OPERATOR_UNSUBSCRIBE;
     bool go;

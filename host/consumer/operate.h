@@ -24,6 +24,8 @@ struct operate_env {
     const char *const *declared;
     /** The type of each, in the same order. */
     const char *const *types;
+    /** The topic that each of them reads. */
+    const char *const *sources;
     /** What each of them declares; NULL: nothing that is compared. */
     const struct fingerprint *const *fingerprints;
 };

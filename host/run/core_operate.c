@@ -80,12 +80,14 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
                                                          &count);
     const char **names = lua_newuserdata(L, (count + 1) * sizeof(*names));
     const char **types = lua_newuserdata(L, (count + 1) * sizeof(*types));
+    const char **sources = lua_newuserdata(L, (count + 1) * sizeof(*sources));
     const struct fingerprint **fingerprints = lua_newuserdata(
         L, (count + 1) * sizeof(struct fingerprint *));
 
     for (size_t i = 0; i < count; i++) {
         names[i] = list[i].name;
         types[i] = declaration_consumer_type(&list[i]);
+        sources[i] = list[i].source;
         fingerprints[i] = declaration_is_projection(&list[i])
                               ? &list[i].fingerprint
                               : NULL;
@@ -97,6 +99,7 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
         .clock = &host->app.clock,
         .declared = names,
         .types = types,
+        .sources = sources,
         .fingerprints = fingerprints,
     };
 }

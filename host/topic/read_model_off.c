@@ -21,11 +21,12 @@ static enum status check_readers(struct db *db, const struct catalog *catalog,
     if (status == STATUS_OK && reader.found)
         status = diag_set(diag, STATUS_REFUSED,
                           "%.40s '%.200s' reads the topic %.200s and stands at "
-                          "%" PRId64 " in it: `moontide unsubscribe %.200s` "
-                          "lets go of it",
+                          "%" PRId64 " in it: `moontide unsubscribe %.200s "
+                          "--source %.200s` lets go of it",
                           buffer_text(&reader.type).data,
                           buffer_text(&reader.name).data, source.data,
-                          reader.position, buffer_text(&reader.name).data);
+                          reader.position, buffer_text(&reader.name).data,
+                          source.data);
     compaction_holder_free(&reader);
     buffer_free(&source);
     return status;
