@@ -338,6 +338,7 @@ struct frame {
     struct db_rows *rows;
     uint64_t random[4];
     struct handler_fault fault;
+    struct limits_caller caller;
 };
 
 static void frame_save(const struct handler_code *code, struct frame *frame)
@@ -355,6 +356,7 @@ static void frame_save(const struct handler_code *code, struct frame *frame)
     frame->rows = code->rows;
     memcpy(frame->random, code->state->random, sizeof(frame->random));
     frame->fault = code->fault;
+    frame->caller = limits_enter(code->L);
 }
 
 static void frame_restore(struct handler_code *code, const struct frame *frame)
@@ -372,6 +374,7 @@ static void frame_restore(struct handler_code *code, const struct frame *frame)
     code->rows = frame->rows;
     memcpy(code->state->random, frame->random, sizeof(frame->random));
     code->fault = frame->fault;
+    limits_of(code->L)->caller = frame->caller;
 }
 
 /* Runs one of the entry functions on the job. */

@@ -4,12 +4,14 @@
 
 #include <lauxlib.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
 /* Instructions between two looks at the clock. An instruction can be a copy of
  * megabytes, or one more level of C. */
 #define HOOK_COUNT 1000
+#define OWN_SOURCE "@moontide/" /* of the modules that the host brings */
 #define STACK_ROOM ((uintptr_t)4 << 20) /* of C, for nested calls, at most */
 #define DEEP_TEXT  "C stack overflow (calls are nested too deeply)"
 
@@ -70,21 +72,45 @@ bool limits_frame_where(lua_State *L, lua_Debug *frame,
                         char out[LIMITS_TEXT_SIZE])
 {
     if (lua_getinfo(L, "Sl", frame) == 0 || frame->currentline <= 0 ||
-        frame->source[0] != '@')
+        frame->source[0] != '@' ||
+        strncmp(frame->source, OWN_SOURCE, sizeof(OWN_SOURCE) - 1) == 0)
         return false;
     (void)snprintf(out, LIMITS_TEXT_SIZE, "%s:%d", frame->short_src,
                    frame->currentline);
     return true;
 }
 
+static int levels_of(lua_State *L)
+{
+    lua_Debug frame;
+    int levels = 0;
+
+    while (lua_getstack(L, levels, &frame) != 0)
+        levels++;
+    return levels;
+}
+
+struct limits_caller limits_enter(lua_State *L)
+{
+    struct limits_caller before = limits_of(L)->caller;
+
+    limits_of(L)->caller = (struct limits_caller){L, levels_of(L)};
+    return before;
+}
+
 void limits_where(lua_State *L, char out[LIMITS_TEXT_SIZE])
 {
+    const struct limits_caller *caller = &limits_of(L)->caller;
+    int outer = caller->thread == L ? caller->levels : 0;
     lua_Debug frame;
 
     out[0] = '\0';
     for (int level = 0; lua_getstack(L, level, &frame) != 0; level++) {
-        if (limits_frame_where(L, &frame, out))
-            return;
+        if (!limits_frame_where(L, &frame, out))
+            continue;
+        if (lua_getstack(L, level + outer, &frame) == 0)
+            out[0] = '\0'; /* it has called the host */
+        return;
     }
 }
 

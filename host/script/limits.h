@@ -25,6 +25,12 @@
 
 #define LIMITS_TEXT_SIZE 160
 
+/** The part of a stack that belongs to what has called the host. */
+struct limits_caller {
+    lua_State *thread;
+    int levels;
+};
+
 /** One per Lua state, first member of what the allocator's data points to. */
 struct limits {
     int64_t time_us;       /* per outermost call */
@@ -40,6 +46,7 @@ struct limits {
     uintptr_t stack_room;  /* bytes of C stack that a call may take */
     uintptr_t stack_bound; /* addresses below it are too deep; 0: none */
     char where[LIMITS_TEXT_SIZE]; /* "file:line" that was running then */
+    struct limits_caller caller;  /* of a call inside of a call */
     lua_Alloc allocate;           /* what really allocates */
     void *allocate_data;
 };
@@ -57,6 +64,10 @@ static inline struct limits *limits_of(lua_State *L)
 void limits_install(lua_State *L, struct limits *limits);
 /** Takes both out again, so that lua_close frees as it allocated. */
 void limits_remove(lua_State *L, const struct limits *limits);
+
+/** Before a call inside of a call: limits_where does not look at what is on the
+ * stack by now. Gives what was so before, to be put back. */
+struct limits_caller limits_enter(lua_State *L);
 
 /** Starts the clock of an outermost call. */
 void limits_arm(struct limits *limits);

@@ -72,6 +72,9 @@ function moontide.event(event_type, payload, options)
   if type(event_type) ~= "string" or event_type == "" then
     error("moontide.event takes the event's type first", 2)
   end
+  if options ~= nil and type(options) ~= "table" then
+    error(("moontide.event takes a table of options last, not a %s"):format(type(options)), 2)
+  end
   local event = { type = event_type, payload = payload == nil and native.object() or payload }
   for key, value in pairs(options or {}) do
     local known = false
