@@ -5,10 +5,12 @@
 #include "script/event_check.h"
 #include "script/handler_parts.h"
 #include "script/json_codec.h"
+#include "script/json_tags.h"
 #include "script/native.h"
 #include "script/value.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Pushes the state of the job's slot. */
@@ -91,7 +93,7 @@ static const char *const CTX_NAMES[] = {"now", "metadata", "command_id", "log",
 
 static int ctx_unknown(lua_State *L)
 {
-    const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+    const char *key = value_name(L, 2);
     const char *near = text_nearest(key, CTX_NAMES);
 
     if (near != NULL)
@@ -193,7 +195,7 @@ static struct text take_string(lua_State *L, struct handler_job *job, int event,
                      lua_pushfstring(L,
                                      "gives an event whose %s is a %s, not a "
                                      "string",
-                                     key, luaL_typename(L, -2)));
+                                     key, luaL_typename(L, -1)));
     }
     lua_settop(L, event);
     return text;
@@ -234,13 +236,22 @@ static struct text take_metadata(lua_State *L, struct handler_job *job,
     set_text(L, "correlation_id", command->cause, false);
     set_text(L, "causation_id", command->cause, true);
     lua_getfield(L, event, "metadata");
-    if (lua_istable(L, -1)) {
-        merge(L);
-    } else if (lua_isnil(L, -1)) {
+    if (lua_isnil(L, -1)) {
         lua_pop(L, 1);
+    } else if (lua_istable(L, -1) && !json_tags_is_list(L, -1)) {
+        merge(L);
     } else {
+        char shown[128];
+
+        value_describe(L, -1, shown, sizeof(shown));
+        if (lua_istable(L, -1))
+            (void)snprintf(shown, sizeof(shown), "a list");
         lua_settop(L, event);
-        bad_decision(L, job, "gives an event whose metadata is no table");
+        bad_decision(L, job,
+                     lua_pushfstring(L,
+                                     "gives an event whose metadata is %s, not "
+                                     "a table by name",
+                                     shown));
         return TEXT_NONE;
     }
     return take_json(L, job, "metadata");
@@ -293,8 +304,22 @@ static void check_applied(lua_State *L, struct handler_job *job,
                              ? event->aggregate_type
                              : text_of(job->call->declaration->name);
 
-    if (type != NULL && event->revision < type->revision)
-        return;
+    if (type != NULL) {
+        enum event_age age = event_type_age(type, event->revision);
+
+        if (age == EVENT_NEWER || age == EVENT_UNKNOWN)
+            bad_decision(L, job,
+                         lua_pushfstring(L,
+                                         "gives an event of type \"%s\" with "
+                                         "revision %d, which nothing could "
+                                         "read: its event type (%s:%d) has "
+                                         "%d to %d",
+                                         type->name, event->revision,
+                                         type->file, type->line, type->oldest,
+                                         type->revision));
+        if (age != EVENT_CURRENT)
+            return;
+    }
     for (size_t i = set->count; i < set->total; i++) {
         const struct declaration *d = &set->items[i];
 

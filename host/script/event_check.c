@@ -31,6 +31,9 @@ static bool refuse(lua_State *L, struct check *check, int index,
         return false;
     }
     value_describe(L, index, shown, sizeof(shown));
+    if (lua_istable(L, index))
+        (void)snprintf(shown, sizeof(shown), "%s",
+                       json_tags_is_list(L, index) ? "a list" : "an object");
     check->status = diag_set(&check->diag, STATUS_INVALID,
                              "%s: expected %s, got %s", check->path, wanted,
                              shown);

@@ -55,6 +55,23 @@ struct json_tags *json_tags_get(lua_State *L)
     return tags;
 }
 
+bool json_tags_is_list(lua_State *L, int index)
+{
+    const struct json_tags *tags = json_tags_get(L);
+    const void *tag = NULL;
+    bool list;
+
+    lua_pushvalue(L, index);
+    if (lua_getmetatable(L, -1) != 0) {
+        tag = lua_topointer(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_rawgeti(L, -1, 1);
+    list = tag == tags->array || (tag != tags->object && !lua_isnil(L, -1));
+    lua_pop(L, 2);
+    return list;
+}
+
 void json_tags_push_array(lua_State *L)
 {
     lua_pushlightuserdata(L, (void *)&ARRAY_KEY);

@@ -21,6 +21,9 @@ struct json_tags {
 /** Makes them. From protected code. */
 void json_tags_register(lua_State *L);
 struct json_tags *json_tags_get(lua_State *L);
+/** Whether the table at `index` is tagged as an array, or can only be one: its
+ * first item is there. */
+bool json_tags_is_list(lua_State *L, int index);
 /** Pushes the metatable of arrays, of objects. */
 void json_tags_push_array(lua_State *L);
 void json_tags_push_object(lua_State *L);

@@ -10,6 +10,7 @@
 
 #define TEXT_CHARS    255 /* of a text column */
 #define DESCRIBE_SIZE 64
+#define NAME_SIZE     256 /* of a name in a message */
 
 void value_describe(lua_State *L, int index, char *out, size_t size)
 {
@@ -40,6 +41,20 @@ void value_describe(lua_State *L, int index, char *out, size_t size)
     default:
         snprintf(out, size, "a %s", lua_typename(L, lua_type(L, index)));
     }
+}
+
+const char *value_name(lua_State *L, int index)
+{
+    char shown[NAME_SIZE];
+    struct text name = TEXT_LITERAL("?");
+
+    if (lua_type(L, index) == LUA_TSTRING)
+        name.data = lua_tolstring(L, index, &name.len);
+    if (name.len >= sizeof(shown))
+        name.len = text_utf8_prefix(name, sizeof(shown) - 1);
+    text_clean(name, shown, sizeof(shown));
+    lua_pushstring(L, shown);
+    return lua_tostring(L, -1);
 }
 
 static bool is_null(lua_State *L, int index)

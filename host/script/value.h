@@ -45,4 +45,8 @@ void value_push_column(lua_State *L, struct db_rows *rows, size_t column);
 /** What the value is, for messages: `"12" (a string)`, `nil`, `a table`. */
 void value_describe(lua_State *L, int index, char *out, size_t size);
 
+/** The name at `index` that a script asked for, as a message can show it; "?"
+ * for what is no string. Pushes one value, which keeps it. */
+const char *value_name(lua_State *L, int index);
+
 #endif

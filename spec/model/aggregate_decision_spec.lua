@@ -13,8 +13,9 @@ local PURSE = [[return { moontide.aggregate "spec.purse" {
       return moontide.event("purse.Filled", { by = 1 }, { occurred_at = "2001-02-03T04:05:06Z" })
     end,
     of_revision = function(purse, args)
-      return moontide.event("purse.Filled", { by = 1 }, { revision = args.revision })
+      return moontide.event("purse.Filled", { by = 1 }, { revision = args.revision, aggregate_id = args.id })
     end,
+    with = function(purse, args) return moontide.event("purse.Filled", { by = 1 }, args) end,
     elsewhere = function(purse, args)
       return moontide.event(args.type, { by = 1 }, { aggregate_id = "B", aggregate_type = args.aggregate })
     end,
@@ -29,14 +30,14 @@ local PURSE = [[return { moontide.aggregate "spec.purse" {
     if event.occurred_at >= "2002" and event.payload.by == 13 then error "thirteen" end
     purse.sum = purse.sum + event.payload.by
   end },
-  %s }, moontide.aggregate "spec.closed" { apply = {} } }]]
+  %s }, moontide.aggregate "spec.closed" { apply = {} }, %s }]]
 
 dialect.each(function(database)
   describe("a command", function()
     local rig
 
-    local function start(more, settings)
-      rig = kit.new { database = database, handlers = PURSE:format(more or ""), limits = settings }
+    local function start(more, settings, others)
+      rig = kit.new { database = database, handlers = PURSE:format(more or "", others or ""), limits = settings }
     end
 
     after_each(function()
@@ -95,6 +96,37 @@ dialect.each(function(database)
         assert.matches("revision is no whole number from 0", refused("of_revision", { revision = revision }), 1, true)
       end
       assert.equal(7, rig.host:command("spec.purse", "A", "of_revision", { revision = 7 }).events[1].revision)
+    end)
+
+    it("gives no event a revision that its type cannot be read from, whoever's stream it is for", function()
+      start(nil, nil, [[moontide.event_type "purse.Filled" { revision = 3, upcast = { [2] = function() end } }]])
+      for _, revision in ipairs { 1, 4 } do
+        for _, id in ipairs { "A", "B" } do
+          assert.matches(('gives an event of type "purse.Filled" with revision %d, which nothing could read: its '
+            .. "event type %%(handlers/spec.lua:%%d+%%) has 2 to 3"):format(revision),
+            refused("of_revision", { revision = revision, id = id }))
+        end
+      end
+      assert.equal(0, events())
+      assert.equal(2, rig.host:command("spec.purse", "A", "of_revision", { revision = 2, id = "B" }).events[1].revision)
+      assert.equal(1, rig.host:command("spec.purse", "B", "state").details.sum)
+    end)
+
+    it("is told what an event has that no event can have", function()
+      start()
+      for text, args in pairs {
+        ["an event whose aggregate_id is a number, not a string"] = { aggregate_id = 7 },
+        ["an event whose metadata is a list, not a table by name"] = { metadata = moontide.array { 1 } },
+        ["an event whose metadata is 7 (a number), not a table by name"] = { metadata = 7 },
+        ["an event whose occurred_at is no RFC 3339 time"] = { occurred_at = "noon" },
+        ["an event whose id is no UUID"] = { id = "7" },
+        ['moontide.event: unknown option aggregat_id; did you mean "aggregate_id"?'] = { aggregat_id = "B" },
+      } do
+        assert.matches(text, refused("with", args), 1, true)
+        assert.matches("handlers/spec.lua:%d+: ", refused("with", args))
+      end
+      assert.matches("moontide.event takes a table of options last, not a string", refused("with", "B"), 1, true)
+      assert.equal(0, events())
     end)
 
     it("has its events tried as they will be read: with their own time", function()

@@ -242,7 +242,7 @@ dialect.each(function(database)
         payload.colours = array { "red", "blue", "red" }
         assert.matches("payload.colours[3] is there as item 1 already", refused(payload), 1, true)
         payload.colours = { a = 1 }
-        assert.matches("payload.colours: expected a list, got a table", refused(payload), 1, true)
+        assert.matches("payload.colours: expected a list, got an object", refused(payload), 1, true)
         payload = placed "1"
         payload.nota = "x"
         assert.matches('payload has no field nota; did you mean "note"?', refused(payload), 1, true)
