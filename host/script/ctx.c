@@ -8,6 +8,7 @@
 #include "script/ctx_sql.h"
 #include "script/int64.h"
 #include "script/json_codec.h"
+#include "script/value.h"
 
 enum field {
     FIELD_UNKNOWN,
@@ -82,7 +83,7 @@ static void push_field(struct handler_code *code, lua_State *L,
 
 static int unknown_field(lua_State *L)
 {
-    const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+    const char *key = value_name(L, 2);
     const char *near;
 
     near = text_nearest(key, KNOWN);

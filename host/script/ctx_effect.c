@@ -59,9 +59,16 @@ static void push_metadata(struct handler_code *code, lua_State *L, int options,
     uuid_format(&code->call->message->id, id);
     lua_getfield(L, options, "metadata");
     given = lua_gettop(L);
-    if (!lua_isnil(L, given) && !lua_istable(L, given))
-        luaL_error(L, "ctx:%s: metadata must be a table, not a %s", method,
-                   luaL_typename(L, given));
+    if (!lua_isnil(L, given) &&
+        (!lua_istable(L, given) || json_tags_is_list(L, given))) {
+        char shown[128];
+
+        value_describe(L, given, shown, sizeof(shown));
+        if (lua_istable(L, given))
+            (void)snprintf(shown, sizeof(shown), "a list");
+        luaL_error(L, "ctx:%s: metadata must be a table by name, not %s",
+                   method, shown);
+    }
     lua_newtable(L);
     copy = lua_gettop(L);
     for (lua_pushnil(L); lua_istable(L, given) && lua_next(L, given) != 0;) {
@@ -303,21 +310,21 @@ int ctx_effect_dispatch(lua_State *L)
 /* --- read ---------------------------------------------------------------- */
 
 static const struct declaration *
-find_projection(const struct handler_code *code, lua_State *L, const char *name)
+find_projection(const struct handler_code *code, lua_State *L, struct text name)
 {
     for (size_t i = 0; i < code->set->count; i++) {
         const struct declaration *d = &code->set->items[i];
 
-        if (strcmp(d->name, name) != 0)
+        if (!text_equal(text_of(d->name), name))
             continue;
         if (d->kind != DECLARATION_PROJECTION)
             luaL_error(L,
                        "ctx:read: '%s' is a %s, which keeps no read models; "
                        "use ctx:query",
-                       name, declaration_kind_word(d->kind));
+                       d->name, declaration_kind_word(d->kind));
         return d;
     }
-    luaL_error(L, "ctx:read: no projection is called '%s'", name);
+    luaL_error(L, "ctx:read: no projection is called '%s'", value_name(L, 2));
     return NULL;
 }
 
@@ -343,16 +350,19 @@ static void push_state(struct handler_code *code, lua_State *L,
 int ctx_effect_read(lua_State *L)
 {
     struct handler_code *code = ctx_check(L, "read");
-    const char *name = luaL_checkstring(L, 2);
     const struct declaration *d;
     const struct sql_text *statement;
     struct db_value key;
-    struct text sql, text;
+    struct text name, sql, text;
     struct diag diag;
 
     ctx_option_effects(code, L, "read");
+    name.data = luaL_checklstring(L, 2, &name.len);
     text.data = luaL_checklstring(L, 3, &text.len);
     d = find_projection(code, L, name);
+    if (!text_utf8_valid(text) || memchr(text.data, '\0', text.len) != NULL)
+        return luaL_error(L, "ctx:read: the key is not valid UTF-8 without NUL "
+                             "characters");
     buffer_clear(&code->scratch);
     buffer_append_string(&code->scratch, "SELECT state FROM ");
     handler_sql_print_name(code->call->sql, d->table, &code->scratch);

@@ -1,6 +1,7 @@
 #include "script/ctx_option.h"
 
 #include "script/json_codec.h"
+#include "script/value.h"
 
 struct effects *ctx_option_effects(struct handler_code *code, lua_State *L,
                                    const char *method)
@@ -48,16 +49,18 @@ void ctx_option_check(lua_State *L, int index, const char *method,
                    luaL_typename(L, index));
     lua_pushnil(L);
     while (lua_next(L, index) != 0) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2)
-                                                          : "?";
+        struct text name = TEXT_LITERAL("?");
         const char *near;
         bool known = false;
 
+        if (lua_type(L, -2) == LUA_TSTRING)
+            name.data = lua_tolstring(L, -2, &name.len);
         for (size_t i = 0; names[i] != NULL; i++)
-            known |= strcmp(names[i], name) == 0;
-        near = known ? NULL : text_nearest(name, names);
+            known |= text_equal(text_of(names[i]), name);
+        near = known ? NULL : text_nearest(name.data, names);
         if (!known)
-            luaL_error(L, "ctx:%s: unknown option \"%s\"%s%s%s", method, name,
+            luaL_error(L, "ctx:%s: unknown option \"%s\"%s%s%s", method,
+                       value_name(L, -2),
                        near != NULL ? "; did you mean \"" : "",
                        near != NULL ? near : "", near != NULL ? "\"?" : "");
         lua_pop(L, 1);

@@ -3,6 +3,7 @@
 #include "model/publisher.h"
 #include "script/ctx_internal.h"
 #include "script/ctx_option.h"
+#include "script/value.h"
 
 static struct text check_text(lua_State *L, int index, const char *what)
 {
@@ -29,12 +30,12 @@ static void check_publisher(const struct handler_code *code, lua_State *L,
         luaL_error(L,
                    "ctx:publish: no publisher is declared; add "
                    "moontide.publisher \"%s\" { to = \"...\" }",
-                   name.data);
+                   value_name(L, 2));
     near = publishers_nearest(publishers, name.data);
-    luaL_error(L, "ctx:publish: no publisher is called \"%s\"%s%s%s", name.data,
-               near != NULL ? "; did you mean \""
-                            : "; moontide check lists them",
-               near != NULL ? near : "", near != NULL ? "\"?" : "");
+    luaL_error(
+        L, "ctx:publish: no publisher is called \"%s\"%s%s%s", value_name(L, 2),
+        near != NULL ? "; did you mean \"" : "; moontide check lists them",
+        near != NULL ? near : "", near != NULL ? "\"?" : "");
 }
 
 /* What the message says of where it comes from. */

@@ -311,7 +311,7 @@ int ctx_sql_upsert(lua_State *L)
     struct handler_sql *sql = check_write(code, L, "upsert");
     struct handler_value keys[COLUMNS_MAX], values[COLUMNS_MAX];
     const char *table;
-    size_t nkeys, nvalues;
+    size_t nkeys, nvalues, len;
     struct diag diag;
 
     if (lua_type(L, 2) != LUA_TSTRING)
@@ -325,7 +325,9 @@ int ctx_sql_upsert(lua_State *L)
         lua_replace(L, 4);
     }
     luaL_checkstack(L, 8, NULL);
-    table = lua_tostring(L, 2);
+    table = lua_tolstring(L, 2, &len);
+    if (strlen(table) != len)
+        return luaL_error(L, "ctx:upsert: the table's name has a NUL");
     nkeys = check_columns(L, 3, "keys", keys);
     nvalues = check_columns(L, 4, "values", values);
     for (size_t i = 0; i < nkeys; i++)

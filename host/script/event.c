@@ -4,6 +4,7 @@
 #include "script/int64.h"
 #include "script/json_codec.h"
 #include "script/upcast.h"
+#include "script/value.h"
 
 #include <stdlib.h>
 
@@ -145,7 +146,7 @@ static struct handler_code *check_live(lua_State *L, int event)
 
 static int unknown_field(lua_State *L)
 {
-    const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+    const char *key = value_name(L, 2);
     const char *near = text_nearest(key, NAMES + 1);
 
     if (near != NULL)

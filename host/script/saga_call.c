@@ -36,7 +36,7 @@ static struct handler_code *check_saga(lua_State *L, const char *method)
 
 static int unknown_name(lua_State *L, const char *what)
 {
-    const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+    const char *key = value_name(L, 2);
     const char *near = text_nearest(key, NAMES);
 
     if (near != NULL)
@@ -134,7 +134,8 @@ static size_t check_name(struct handler_code *code, lua_State *L,
     luaL_error(L,
                "saga:%s: no deadline is called \"%s\"%s%s%s; the saga's "
                "`deadlines` have a handler for each",
-               method, name.data, near != NULL ? "; did you mean \"" : "",
+               method, value_name(L, 2),
+               near != NULL ? "; did you mean \"" : "",
                near != NULL ? near : "", near != NULL ? "\"?" : "");
     return 0;
 }
