@@ -56,6 +56,14 @@ local function check_step(d, key, step)
       fail(d, '%s.rename takes names, as in { old_name = "new_name" }', key)
     end
   end
+  local given = {}
+  for _, from in ipairs(take.sorted_keys(step.rename or {})) do
+    local to = step.rename[from]
+    if given[to] then
+      fail(d, '%s.rename calls both "%s" and "%s" "%s", and one of them would be lost', key, given[to], from, to)
+    end
+    given[to] = from
+  end
   for field, value in pairs(step.default or {}) do
     if type(field) ~= "string" then
       fail(d, "%s.default takes values by field's name", key)

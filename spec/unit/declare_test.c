@@ -450,6 +450,11 @@ static void every_wrong_member_of_an_event_type_is_named(void **state)
     expect_type_refused("revision = 1, upcast = { [0] = {} }",
                         "upcast[0] is empty; it takes rename, default and "
                         "remove, or is a function");
+    expect_type_refused(
+        "revision = 1, upcast = { [0] = { rename = { "
+        "b = 'd', c = 'd' } } }",
+        "upcast[0].rename calls both \"b\" and \"c\" \"d\", and "
+        "one of them would be lost");
     expect_type_refused("into = { 'a.C' }",
                         "into names the types that a step of upcast splits an "
                         "event into, and there is no step");
