@@ -271,6 +271,27 @@ dialect.each(function(database)
       assert.same(first, result { batch = 1 })
     end)
 
+    it("gives the same when it is rebuilt, and rebuilt again", function()
+      rig = kit.new { database = database, handlers = MIXED, files = { ["sql/sums.sql"] = SUMS }, batch = 40 }
+      rig.app:append(lines())
+      local function states()
+        rig:run()
+        assert.equal("RUNNING", rig:state "mixed")
+        local all = {}
+        for _, row in ipairs(rig:query "SELECT read_model_id, state FROM mixed ORDER BY 1") do
+          all[#all + 1] = row.read_model_id .. " " .. row.state
+        end
+        return all
+      end
+      local first = states()
+      assert.is_true(#first > 5)
+      for epoch = 1, 2 do
+        assert.equal(epoch, rig.host:rebuild("mixed").epoch)
+        rig:query "UPDATE mixed SET state = '{}'" -- nothing of before may do
+        assert.same(first, states())
+      end
+    end)
+
     it("gives the same with the compiler on as with it off", function()
       assert.same(result { jit = false }, result { jit = true })
     end)
