@@ -40,6 +40,7 @@ return {
         if saga.state.round then return note(saga, ctx, "started again", told.round) end
         saga.state.round, saga.state.due_us = told.round, told.due_us
         saga:deadline("answer", told.due, { round = told.round })
+        if told.reminder then saga:deadline("reminder", told.reminder, { round = told.round }) end
         note(saga, ctx, "started", told.round)
       end,
       ["race.Answered"] = function(saga, event, ctx)
@@ -50,6 +51,8 @@ return {
       end,
     },
     deadlines = {
+      -- of a saga that is deleted by hand
+      reminder = function(saga, deadline, ctx) note(saga, ctx, "reminded", deadline.payload.round) end,
       answer = function(saga, deadline, ctx)
         burn()
         note(saga, ctx, "silent", deadline.payload.round)
