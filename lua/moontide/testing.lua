@@ -40,6 +40,18 @@ local function copy(value)
   return result
 end
 
+-- The same with the tags of moontide.array and moontide.object, without which
+-- an empty one would be told by nothing.
+local function copy_tagged(value)
+  if type(value) ~= "table" then return value end
+  local result = {}
+  for key, item in pairs(value) do result[key] = copy_tagged(item) end
+  local tag = getmetatable(value)
+  if tag == "moontide.array" then return moontide.array(result) end
+  if tag == "moontide.object" then return moontide.object(result) end
+  return result
+end
+
 local function merge(into, from)
   for key, value in pairs(from) do
     if type(value) == "table" and type(into[key]) == "table" and #value == 0 then
@@ -62,7 +74,7 @@ local function configuration(folder)
   setfenv(chunk, setmetatable({
     env = function(name, default)
       local value = os.getenv(name)
-      if value == nil then return default end
+      if value == nil or value == "" then return default end
       return value
     end,
     file = function(name)
@@ -417,7 +429,7 @@ end
 function testing.stream(aggregate, id, events)
   local list = {}
   for i, event in ipairs(events) do
-    list[i] = copy(event)
+    list[i] = copy_tagged(event)
     list[i].aggregate_type, list[i].aggregate_id = aggregate, id
   end
   return list

@@ -86,6 +86,24 @@ dialect.each(function(database)
         end)]]
       end)
 
+      it("keeps what an empty array is, as host:append does", function()
+        app:write("handlers/types.lua", [[
+          local t = require("moontide").types
+          return require("moontide").event_type "member.Tagged" { fields = {
+            tags = t.list(t.text()), more = t.record { tags = t.list(t.text()) } } }]])
+        app:write("handlers/tags.lua", [[
+          return require("moontide").projection "tags" { on = {
+            ["member.Tagged"] = function(s, e) s.tags = e.payload.tags end } }]])
+        passes [[it("is a list", function()
+          local payload = { tags = moontide.array(), more = { tags = moontide.array {} } }
+          local events = testing.stream("club.member", "M-1", { moontide.event("member.Tagged", payload) })
+          local states = testing.project(require "handlers.tags", events)
+          assert.equal('{"tags":[]}', moontide.json.encode(states["M-1"]))
+          states = testing.prove(require "handlers.tags", events)
+          assert.equal('{"tags":[]}', moontide.json.encode(states["M-1"]))
+        end)]]
+      end)
+
       it("keeps the id and the time that an event has", function()
         passes [[it("keeps them", function()
           local id = "0190b3c0-0000-7000-8000-00000000000b"
