@@ -190,13 +190,14 @@ struct file_run {
     struct diag diag;
 };
 
-/* env(name[, default]) -> text or default */
+/* env(name[, default]) -> text or default, also where the variable is empty:
+ * `NAME= moontide run` means to leave it out */
 static int env_env(lua_State *L)
 {
     const char *value = getenv(luaL_checkstring(L, 1));
 
     lua_settop(L, 2);
-    if (value != NULL)
+    if (value != NULL && value[0] != '\0')
         lua_pushstring(L, value);
     return 1;
 }

@@ -188,6 +188,13 @@ describe("the configuration", function()
     assert.equal(7, app:json("check").configuration.batch.value)
   end)
 
+  it("takes a variable that is set but empty as one that is not set", function()
+    app:write("moontide.conf.lua", [[return { database = env "DB" or "sqlite:mine.db", batch = env("N", "7") + 0 }]])
+    local found = app:json("check", { env = { DB = "", N = "" } }).configuration
+    assert.equal("sqlite:mine.db", found.database.value)
+    assert.equal(7, found.batch.value)
+  end)
+
   it("names a file that it cannot read", function()
     app:write("moontide.conf.lua", [[return { database = file "secrets/url" }]])
     refused("moontide.conf.lua", "secrets/url")
