@@ -137,14 +137,21 @@ static size_t edit_distance(struct text a, struct text b)
 
 const char *text_nearest(const char *word, const char *const *candidates)
 {
+    size_t len = strlen(word);
+
+    /* A third of the word may be wrong; one letter of a short word. */
+    return text_nearest_within(word, candidates, len < 6 ? 1 : len / 3);
+}
+
+const char *text_nearest_within(const char *word, const char *const *candidates,
+                                size_t wrong)
+{
     struct text wanted = text_of(word);
     const char *nearest = NULL;
-    size_t best;
+    size_t best = wrong + 1;
 
     if (wanted.len == 0 || wanted.len > WORD_MAX)
         return NULL;
-    /* A third of the word may be wrong; one letter of a short word. */
-    best = wanted.len < 6 ? 2 : wanted.len / 3 + 1;
     for (; *candidates != NULL; candidates++) {
         struct text candidate = text_of(*candidates);
         size_t distance;

@@ -70,5 +70,8 @@ void text_clean(struct text t, char *out, size_t size);
  * enough to be worth suggesting. `candidates` ends with NULL.
  */
 const char *text_nearest(const char *word, const char *const *candidates);
+/** The same, with at most `wrong` letters wrong, missing or too many. */
+const char *text_nearest_within(const char *word, const char *const *candidates,
+                                size_t wrong);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#define SLIPS_MAX 2 /* letters; more makes another word */
+
 struct warnings {
     struct arena *arena;
     const char **items;
@@ -16,17 +18,10 @@ struct warnings {
     const char *what; /* "the handler of account.Opened" */
 };
 
-static void warn(void *arg, const char *variable, int line)
+static void add(struct warnings *w, struct text text)
 {
-    struct warnings *w = arg;
-    struct buffer text = BUFFER_EMPTY;
     const char **grown;
 
-    buffer_printf(&text,
-                  "%s:%d: %s of \"%s\" assigns the local \"%s\" of the file, "
-                  "which survives messages and rollbacks; keep such values in "
-                  "the state or in a table of the database",
-                  w->chunk, line, w->what, w->declaration->name, variable);
     if (w->count + 1 >= w->capacity) {
         size_t capacity = w->capacity == 0 ? 8 : 2 * w->capacity;
 
@@ -36,7 +31,20 @@ static void warn(void *arg, const char *variable, int line)
         w->items = grown;
         w->capacity = capacity;
     }
-    w->items[w->count++] = arena_string(w->arena, buffer_text(&text));
+    w->items[w->count++] = arena_string(w->arena, text);
+}
+
+static void warn(void *arg, const char *variable, int line)
+{
+    struct warnings *w = arg;
+    struct buffer text = BUFFER_EMPTY;
+
+    buffer_printf(&text,
+                  "%s:%d: %s of \"%s\" assigns the local \"%s\" of the file, "
+                  "which survives messages and rollbacks; keep such values in "
+                  "the state or in a table of the database",
+                  w->chunk, line, w->what, w->declaration->name, variable);
+    add(w, buffer_text(&text));
     buffer_free(&text);
 }
 
@@ -58,6 +66,55 @@ static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
     };
     w->chunk = function.chunk;
     upvalue_scan_function(scan, &function, warn, w);
+}
+
+/* --- types that nobody declares
+ * ------------------------------------------------------------------------- */
+
+static bool is_applied(const struct declare_set *set, struct text type)
+{
+    for (size_t i = set->count; i < set->total; i++)
+        for (size_t t = 0; t < set->items[i].ntypes; t++)
+            if (text_equal(set->items[i].types[t], type))
+                return true;
+    return false;
+}
+
+/* A misspelt type is no error that anything would ever tell: such events only
+ * never come. One that an aggregate applies is there, whoever declares it. */
+static void warn_of_slips(const struct declare_set *set,
+                          const char *const *declared,
+                          const struct declaration *d, struct warnings *w)
+{
+    for (size_t t = 0; t < d->ntypes; t++) {
+        struct buffer text = BUFFER_EMPTY;
+        const char *near;
+
+        if (event_types_find(&set->event_types, d->types[t]) != NULL ||
+            is_applied(set, d->types[t]))
+            continue;
+        near = text_nearest_within(d->types[t].data, declared, SLIPS_MAX);
+        if (near == NULL)
+            continue;
+        buffer_printf(&text,
+                      "%s:%d: \"%s\" has a handler for %s, which no "
+                      "moontide.event_type declares; did you mean %s?",
+                      d->file, d->line, d->name, d->types[t].data, near);
+        add(w, buffer_text(&text));
+        buffer_free(&text);
+    }
+}
+
+static void find_slips(const struct declare_set *set, struct warnings *w)
+{
+    const struct event_types *types = &set->event_types;
+    const char **declared = arena_alloc_zero(
+        set->arena, (types->count + 1) * sizeof(*declared));
+
+    for (size_t i = 0; i < types->count; i++)
+        declared[i] = types->items[i].name;
+    for (size_t i = 0; types->count > 0 && i < set->count; i++)
+        warn_of_slips(set, declared, &set->items[i], w);
 }
 
 /* No call of this raises while the scanner is open. */
@@ -110,6 +167,7 @@ void declare_warnings_find(lua_State *L, struct declare_set *set)
         scan_function(L, scan, set->code[i].on_end, &w);
     }
     upvalue_scan_close(scan);
+    find_slips(set, &w);
     if (w.items == NULL)
         w.items = arena_alloc_zero(set->arena, sizeof(*w.items));
     set->warnings = w.items;

@@ -257,13 +257,18 @@ void limits_spent(lua_State *L)
     limits_of(L)->seen = clock_monotonic();
 }
 
+static const char *who(const struct limits *limits)
+{
+    return limits->loads ? "script" : "handler";
+}
+
 void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])
 {
     char limit[CLOCK_DURATION_SIZE];
 
     clock_format_duration(limits->time_us, limit);
-    (void)snprintf(out, LIMITS_TEXT_SIZE,
-                   "handler ran longer than limits.time = %s", limit);
+    (void)snprintf(out, LIMITS_TEXT_SIZE, "%s ran longer than limits.time = %s",
+                   who(limits), limit);
 }
 
 void limits_memory_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])
@@ -277,6 +282,6 @@ void limits_memory_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE])
         unit++;
     }
     (void)snprintf(out, LIMITS_TEXT_SIZE,
-                   "handler needed more than limits.memory = %zu%s", value,
-                   units[unit]);
+                   "%s needed more than limits.memory = %zu%s", who(limits),
+                   value, units[unit]);
 }

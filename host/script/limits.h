@@ -39,6 +39,7 @@ struct limits {
     int64_t deadline;      /* clock_monotonic; INT64_MAX: no call runs */
     bool expired;          /* the running call passed its deadline */
     bool refused;          /* the allocator said no during the running call */
+    bool loads;            /* files are run that declare, and no handler yet */
     bool deep;             /* the C stack passed its bound and is still there */
     int64_t seen;          /* the last look at the clock */
     int64_t cpu, cpu_seen; /* processor time, and when it was read */
@@ -94,7 +95,8 @@ void limits_check_stack(lua_State *L);
 /** The same as a question. */
 bool limits_is_deep(const struct limits *limits);
 
-/** "handler ran longer than limits.time = 5s" and the like. */
+/** "handler ran longer than limits.time = 5s" and the like; "script ..." where
+ * it is a file that is loaded. */
 void limits_time_text(const struct limits *limits, char out[LIMITS_TEXT_SIZE]);
 void limits_memory_text(const struct limits *limits,
                         char out[LIMITS_TEXT_SIZE]);

@@ -198,14 +198,17 @@ static enum status load_all(struct script *script,
                             struct diag *diag)
 {
     struct loading loading = {.script = script};
-    enum status status = run_step(&loading, step_begin, diag);
+    enum status status;
 
+    script->state->limits.loads = true;
+    status = run_step(&loading, step_begin, diag);
     if (status == STATUS_OK && options->bundle.data != NULL)
         status = load_bundle(&loading, diag);
     else if (status == STATUS_OK)
         status = load_folder(&loading, options, diag);
     if (status == STATUS_OK)
         status = run_step(&loading, step_end, diag);
+    script->state->limits.loads = false;
     return status;
 }
 

@@ -151,6 +151,30 @@ return moontide.projection "warn" { on = { ["t"] = function() seen = seen + 1 en
       assert.equal("", app:ok("check", "--quiet"))
     end)
 
+    it("warns of a type in on that no event type declares when a declared one is near", function()
+      app:write("handlers/booking.lua", [[local moontide = require "moontide"
+local nothing = function() end
+return {
+  moontide.event_type "booking.CheckedIn" {},
+  moontide.event_type "booking.CheckedOut" {},
+  moontide.aggregate "booking" { commands = { x = nothing }, apply = { ["booking.CheckedUp"] = nothing } },
+  moontide.projection "guests" { on = {
+    ["booking.ChekedIn"] = nothing, ["booking.CheckedOut"] = nothing, ["booking.CheckedUp"] = nothing,
+    ["order.Placed"] = nothing,
+  } },
+}]])
+      assert.same({ 'handlers/booking.lua:7: "guests" has a handler for booking.ChekedIn, which no '
+        .. "moontide.event_type declares; did you mean booking.CheckedIn?" }, app:json("check").warnings)
+    end)
+
+    it("says that a script took too long or too much, and of no handler, where it is the file", function()
+      app:configure 'limits = { time = "200ms", memory = "8MiB" }'
+      app:write("handlers/loop.lua", "while true do end")
+      assert.matches("handlers/loop.lua:1: script ran longer than limits.time = 200ms", app:fails(78, "check"), 1, true)
+      app:write("handlers/loop.lua", 'local s = "x" while true do s = s .. s end')
+      assert.matches("script needed more than limits.memory = 8MiB", app:fails(78, "check"), 1, true)
+    end)
+
     for what, case in pairs {
       ["a syntax error"] = { "return {\n  oops oops\n}", "handlers/bad.lua:2:" },
       ["an accidental global"] = { "local moontide\ncount = 1\nreturn moontide", "handlers/bad.lua:2:", "count" },
