@@ -108,8 +108,8 @@ static void warn_of_slips(const struct declare_set *set,
 static void find_slips(const struct declare_set *set, struct warnings *w)
 {
     const struct event_types *types = &set->event_types;
-    const char **declared = arena_alloc_zero(
-        set->arena, (types->count + 1) * sizeof(*declared));
+    const char **declared = arena_alloc_zero(set->arena, (types->count + 1) *
+                                                             sizeof(*declared));
 
     for (size_t i = 0; i < types->count; i++)
         declared[i] = types->items[i].name;
