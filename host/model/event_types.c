@@ -40,7 +40,7 @@ void event_type_refuse(const struct event_type *type, int revision,
         failure_set(failure, false, "revision",
                     "newer revision: %s is stored with revision %d, and this "
                     "script knows up to %d (%s:%d); it waits for a script "
-                    "that knows it",
+                    "that knows it: update the scripts",
                     type->name, revision, type->revision, type->file,
                     type->line);
         failure->waits = true;

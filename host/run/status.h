@@ -81,7 +81,8 @@ struct status_consumer {
     bool unresolved;            /* there are messages whose keys are unknown */
     int64_t blocking;           /* those of them that hold partitions ... */
     int64_t blocked_partitions; /* ... which are so many */
-    int64_t blocked_by;         /* position of the first; 0: none */
+    int64_t blocked_by;         /* position of the first; 0: none ... */
+    const char *blocked_reason; /* ... and why that one is; "" */
     /* Only beside an earlier report, else STATUS_UNKNOWN and 0. */
     double rate;     /* messages a second since then */
     int64_t left_us; /* until the replay is over, at that pace */

@@ -301,6 +301,10 @@ static enum status take_blocked(void *arg, struct db_rows *row,
     consumer->blocking = db_get_int64(row, 1);
     consumer->blocked_partitions = db_get_int64(row, 2);
     consumer->blocked_by = db_get_int64(row, 3);
+    consumer->blocked_reason = db_is_null(row, 4)
+                                   ? ""
+                                   : arena_string(lookup->arena,
+                                                  db_get_text(row, 4));
     return STATUS_OK;
 }
 

@@ -229,17 +229,35 @@ static void waiting_problem(const struct status_report *report,
     last_failure(consumer, false, sentence);
 }
 
+/* The text of a reason that lies in the message, so that no key function was
+ * asked; NULL: the function failed. */
+static const char *reason_of_message(const struct status_consumer *consumer)
+{
+    static const char *const classes[] = {"revision: ", "decode: "};
+
+    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
+        size_t len = strlen(classes[i]);
+
+        if (strncmp(consumer->blocked_reason, classes[i], len) == 0)
+            return consumer->blocked_reason + len;
+    }
+    return NULL;
+}
+
 static void blocked_problem(const struct status_consumer *consumer,
                             struct buffer *sentence)
 {
-    buffer_printf(sentence, "%s '%s' cannot tell the keys of ", consumer->type,
-                  consumer->name);
+    const char *reason = reason_of_message(consumer);
+
+    buffer_printf(sentence, "%s '%s' cannot %s ", consumer->type,
+                  consumer->name, reason != NULL ? "read" : "tell the keys of");
     status_word_count(sentence, consumer->blocking, "message");
     buffer_append_string(sentence, " and applies nothing behind in ");
     status_word_count(sentence, consumer->blocked_partitions, "partition");
     buffer_printf(sentence,
-                  ": correct its key function, or `moontide dead-letters "
-                  "delete %" PRId64 " --consumer %s` skips the%s",
+                  ": %s, or `moontide dead-letters delete %" PRId64
+                  " --consumer %s` skips the%s",
+                  reason != NULL ? reason : "correct its key function",
                   consumer->blocked_by, consumer->name,
                   consumer->blocking == 1 ? " message" : " first");
 }

@@ -121,6 +121,18 @@ dialect.each(function(database)
       assert.same({}, rig:undelivered())
     end)
 
+    it("says in status that an event of a newer revision holds a consumer with keys, and not its function", function()
+      start(([[return { moontide.event_type "spec.Named" { revision = 1 }, moontide.projection "keyed" {
+        key = moontide.by "x", on = { ["spec.Named"] = function() end } } }]]), { retry = { attempts = 1 } })
+      rig:append_all { { "A", "spec.Named", { x = "1" }, { revision = 2 } }, { "B", "spec.Named", { x = "2" } } }
+      rig:run()
+      local problem = rig.app:json("status").problems[1]
+      assert.matches("^projection 'keyed' cannot read 1 message and applies nothing behind in %d+ partitions?: newer "
+        .. "revision: spec.Named is stored with revision 2, and this script knows up to 1 %(.-:%d+%); it waits for a "
+        .. "script that knows it: update the scripts, or `moontide dead%-letters delete 1 %-%-consumer keyed` skips "
+        .. "the message$", problem)
+    end)
+
     it("fails an event that is older than its first step", function()
       start(named "revision = 1", { retry = { attempts = 1 }, on_error = "dead_letter" })
       rig:append("A", "spec.Named", {}, { revision = 0 })
