@@ -39,12 +39,25 @@ void log_line_free(struct log_line *line)
     *line = (struct log_line){.level = 0};
 }
 
+static void drop_kinds(struct log_limit *limit)
+{
+    for (size_t i = 0; i < limit->count; i++)
+        log_line_free(&limit->kinds[i].newest);
+    limit->count = 0;
+}
+
+void log_limit_forget(struct log_limit *limit)
+{
+    pthread_mutex_lock(&limit->lock);
+    drop_kinds(limit);
+    pthread_mutex_unlock(&limit->lock);
+}
+
 void log_limit_free(struct log_limit *limit)
 {
     if (limit == NULL)
         return;
-    for (size_t i = 0; i < limit->count; i++)
-        log_line_free(&limit->kinds[i].newest);
+    drop_kinds(limit);
     pthread_mutex_destroy(&limit->lock);
     mem_free(limit);
 }

@@ -49,6 +49,10 @@ void log_limit_keep(struct log_limit *limit, uint64_t id,
 bool log_limit_next(struct log_limit *limit, int64_t now, bool all,
                     struct log_line *line, int64_t *left_out);
 
+/** All is as at first. What is kept is dropped: log_tell, with `all`, comes
+ * before it. */
+void log_limit_forget(struct log_limit *limit);
+
 void log_line_free(struct log_line *line);
 
 #endif

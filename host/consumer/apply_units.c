@@ -53,15 +53,17 @@ void apply_log_failure(const struct consumer *c, const struct message *message,
                        enum log_level level, const struct failure *failure,
                        const char *follows)
 {
-    char id[UUID_TEXT_LEN + 1];
+    char id[UUID_TEXT_LEN + 1], cause[FAILURE_CAUSE_SIZE];
     const struct log_about about = {
         .consumer = c->name.name,
         .topic = c->source,
         .position = message->position,
         .message_id = id,
+        .alike = cause,
     };
 
     uuid_format(&message->id, id);
+    failure_cause(failure, cause);
     log_write(c->env->log, level, &about, "could not apply %.*s: %s; %s",
               TEXT_ARGS(message->type), failure->reason, follows);
 }

@@ -315,15 +315,17 @@ static void charge_key(struct charge *charge, struct undelivered_entry *entry)
 static void tell(const struct charge *charge, const struct message *message)
 {
     const struct attempt *a = charge->attempt;
-    char id[UUID_TEXT_LEN + 1];
+    char id[UUID_TEXT_LEN + 1], cause[FAILURE_CAUSE_SIZE];
     const struct log_about about = {
         .consumer = a->name,
         .topic = a->source,
         .position = a->position,
         .message_id = id,
+        .alike = cause,
     };
 
     uuid_format(&a->message_id, id);
+    failure_cause(&charge->failure, cause);
     if (a->kind == ATTEMPT_ON_ERROR)
         log_write(charge->env->log, LOG_ERROR, &about,
                   "could not apply %.*s: %s; it halts the consumer",

@@ -40,8 +40,9 @@ enum status charge_deadline(const struct consumer_env *env,
                             struct diag *diag)
 {
     bool again = retry_policy_allows(&a->retry, a->attempt);
-    char id[UUID_TEXT_LEN + 1];
-    const struct log_about about = {.consumer = a->name, .message_id = id};
+    char id[UUID_TEXT_LEN + 1], cause[FAILURE_CAUSE_SIZE];
+    const struct log_about about = {
+        .consumer = a->name, .message_id = id, .alike = cause};
     int64_t rows = 0;
     enum status status = db_begin(env->db, diag);
 
@@ -56,6 +57,7 @@ enum status charge_deadline(const struct consumer_env *env,
     }
     *charged = rows > 0;
     uuid_format(&a->message_id, id);
+    failure_cause(failure, cause);
     if (*charged)
         log_write(env->log, again ? LOG_WARN : LOG_ERROR, &about,
                   "a deadline of saga '%s' could not be fired: %s; %s%d of %d",

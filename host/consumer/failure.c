@@ -57,6 +57,17 @@ void failure_recorded(struct failure *failure, struct text reason)
     text_clean(reason, failure->reason, sizeof(failure->reason));
 }
 
+void failure_cause(const struct failure *failure, char out[FAILURE_CAUSE_SIZE])
+{
+    const char *reason = failure->reason;
+    const char *end = strstr(reason, ": ");
+
+    end = end != NULL ? strstr(end + 2, ": ") : NULL;
+    (void)snprintf(out, FAILURE_CAUSE_SIZE, "%.*s",
+                   (int)(end != NULL ? (size_t)(end - reason) : strlen(reason)),
+                   reason);
+}
+
 bool failure_is_crash(struct text reason)
 {
     static const char class[] = "crash:";

@@ -13,6 +13,8 @@
 #define FAILURE_REASON_CHARS 1000
 #define FAILURE_REASON_SIZE  (4 * FAILURE_REASON_CHARS + 1)
 
+#define FAILURE_CAUSE_SIZE 256
+
 /** Plain data. The reason is valid UTF-8 without NUL, cut between characters:
  * "class: message", with script and line inside. */
 struct failure {
@@ -30,6 +32,10 @@ void failure_set(struct failure *failure, bool permanent, const char *class,
 /** Adds to the reason, which is shortened where both do not fit. */
 void failure_add(struct failure *failure, const char *format, ...)
     PRINTF_LIKE(2, 3);
+
+/** What failures of one cause have in common: class and place in the script, or
+ * the words before the first colon where there is none. For log_about.alike. */
+void failure_cause(const struct failure *failure, char out[FAILURE_CAUSE_SIZE]);
 
 /** Whether a recorded reason says that an attempt has ended its process. */
 bool failure_is_crash(struct text reason);

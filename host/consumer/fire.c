@@ -371,10 +371,12 @@ static void tell(const struct consumer *c, const struct deadline_failed *f,
 {
     const struct deadline *d = f->deadline;
     int64_t wait = f->next_at - now;
-    char id[UUID_TEXT_LEN + 1], follows[96];
-    const struct log_about about = {.consumer = c->name.name, .message_id = id};
+    char id[UUID_TEXT_LEN + 1], follows[96], cause[FAILURE_CAUSE_SIZE];
+    const struct log_about about = {
+        .consumer = c->name.name, .message_id = id, .alike = cause};
 
     uuid_format(&d->id, id);
+    failure_cause(f->failure, cause);
     if (f->status == DEADLINE_DEAD_LETTER)
         snprintf(follows, sizeof(follows),
                  "it is a dead letter after %d attempts", f->attempts);

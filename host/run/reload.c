@@ -1,5 +1,6 @@
 #include "run/reload.h"
 
+#include "base/log_limit.h"
 #include "base/memory.h"
 #include "consumer/declared.h"
 #include "model/saga_declared.h"
@@ -182,6 +183,10 @@ enum status host_switch(struct host *host, struct script *script,
         status = application_tables(app, script, app->script, diag);
     if (status != STATUS_OK)
         return status;
+    /* what goes wrong from here on is no repeat of what went wrong before */
+    log_tell(&app->log, true);
+    if (app->log.limit != NULL)
+        log_limit_forget(app->log.limit);
     db_withdraw(app->db); /* it was asked for in the old one's words */
     take_over(host, script, terms->accept);
     host_start_workers(host);

@@ -138,6 +138,7 @@ static void refuse(struct reloader *reloader, const struct diag *why)
     struct log_about about;
 
     about = about_save(reloader);
+    about.every = true; /* each save may be wrong in another way */
     log_write(log_of(reloader), LOG_ERROR, &about,
               "the saved scripts are not taken, and version %.*s goes on: %s",
               SCRIPT_VERSION_SHOWN, reloader->live.hash, why->message);

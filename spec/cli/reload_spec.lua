@@ -120,6 +120,27 @@ dialect.each(function(database)
       stop()
     end)
 
+    it("tells each save that is wrong, and each new mistake of what was saved, however many came before", function()
+      app:configure 'partitions = 6, retry = { attempts = 1 }, on_error = "dead_letter"'
+      start()
+      for n = 1, 8 do
+        app:write("handlers/totals.lua", totals() .. "wrong" .. n)
+        logged("near 'wrong" .. n .. "'")
+      end
+      local function fails(text)
+        app:write("handlers/totals.lua", (totals():gsub("state%.total = ", ("do error '%s' end %%0"):format(text))))
+      end
+      fails "first"
+      logged "reloaded the scripts"
+      for _ = 1, 12 do add(1) end
+      wait(function() return app:count "CONSUMER_UNDELIVERED_MESSAGES" >= 12 end, "12 dead letters")
+      fails "second"
+      logged("reloaded the scripts", 2)
+      add(1)
+      logged "totals.lua:4: second"
+      stop()
+    end)
+
     it("ends the load of a file that loops or ends its process, and goes on", function()
       app:configure 'partitions = 6, grants = { "os" }, limits = { time = "500ms" }'
       start()

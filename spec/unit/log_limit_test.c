@@ -82,6 +82,20 @@ static void after_a_quiet_time_all_is_as_at_first(void **state)
     log_limit_free(limit);
 }
 
+static void forgotten_all_is_as_at_first(void **state)
+{
+    struct log_limit *limit = log_limit_new();
+    struct log_line line;
+    int64_t left_out;
+
+    (void)state;
+    assert_int_equal(say_often(limit, 1, START, 100), LOG_LIMIT_FIRST);
+    log_limit_forget(limit);
+    assert_false(log_limit_next(limit, START, true, &line, &left_out));
+    assert_int_equal(say_often(limit, 1, START, 100), LOG_LIMIT_FIRST);
+    log_limit_free(limit);
+}
+
 static void what_was_left_out_last_comes_up_by_itself(void **state)
 {
     struct log_limit *limit = log_limit_new();
@@ -252,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_storm_of_a_minute_is_a_handful_of_lines),
         cmocka_unit_test(kinds_do_not_count_for_each_other),
         cmocka_unit_test(after_a_quiet_time_all_is_as_at_first),
+        cmocka_unit_test(forgotten_all_is_as_at_first),
         cmocka_unit_test(what_was_left_out_last_comes_up_by_itself),
         cmocka_unit_test(at_the_end_all_of_it_is_had),
         cmocka_unit_test(
