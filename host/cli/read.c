@@ -90,6 +90,14 @@ static enum status on_read_model(void *arg, struct text key, struct text state,
 
 /* --- the whole answer ---------------------------------------------------- */
 
+static bool has_run(const struct reader *reader)
+{
+    for (int p = 0; p < reader->partitions; p++)
+        if (reader->positions[p] > 0)
+            return true;
+    return false;
+}
+
 static enum status read_all(struct reader *reader, struct application *app,
                             const struct read_model_request *request,
                             struct diag *diag)
@@ -103,8 +111,8 @@ static enum status read_all(struct reader *reader, struct application *app,
         status = read_model_read(app->db, request, on_read_model, reader, diag);
     db_rollback(app->db);
     if (status != STATUS_OK)
-        status = read_model_explain(app->db, request->declaration, status,
-                                    diag);
+        status = read_model_explain(app->db, request->declaration,
+                                    has_run(reader), status, diag);
     return status;
 }
 

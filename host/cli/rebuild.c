@@ -154,6 +154,9 @@ static enum status wait_for_end(struct cli *cli, struct application *app,
         nanosleep(&pause, NULL);
     }
     progress_end(&shown);
+    if (status == STATUS_OK && !*stop && !cli->quiet && !cli->json)
+        fprintf(cli->out, "projection '%s' is rebuilt: its replay is over\n",
+                consumer);
     if (status != STATUS_OK || !*stop)
         return status;
     return diag_set(diag, STATUS_BUSY,

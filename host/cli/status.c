@@ -89,9 +89,11 @@ static enum status watch_interval(const struct cli *cli, int64_t *interval,
     if (clock_parse_duration(text_of(text), interval, diag) == STATUS_OK &&
         *interval >= WATCH_MIN && *interval <= WATCH_MAX)
         return STATUS_OK;
-    return diag_set(diag, STATUS_USAGE,
-                    "--watch takes seconds from 0.1 to 86400, not '%.100s'",
-                    text);
+    return diag_set(
+        diag, STATUS_USAGE,
+        "--watch takes seconds from 0.1 to 86400 or text like \"2m\", not "
+        "'%.100s'",
+        text);
 }
 
 /* Over the picture before: what is longer or lower than the new one goes. */

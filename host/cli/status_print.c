@@ -86,8 +86,14 @@ static void print_undelivered(struct output_table *table,
     for (size_t i = 0; i < consumer->nundelivered; i++) {
         const struct status_undelivered *u = &consumer->undelivered[i];
 
-        buffer_printf(&cell, "%s%" PRId64 " %s (", i > 0 ? ", " : "", u->count,
-                      u->status);
+        bool dead = strncmp(u->status, "DEAD", 4) == 0;
+
+        buffer_printf(&cell, "%s%" PRId64 " %s", i > 0 ? ", " : "",
+                      dead ? u->failed : u->count, u->status);
+        if (dead && u->count > u->failed)
+            buffer_printf(&cell, " and %" PRId64 " behind",
+                          u->count - u->failed);
+        buffer_append_string(&cell, " (");
         output_duration(&cell, report->now_us - u->oldest_at);
         buffer_append_char(&cell, ')');
     }

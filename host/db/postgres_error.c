@@ -113,6 +113,30 @@ static enum status report(const PGresult *result, enum status status,
     return diag_set(diag, status, "%s", clean);
 }
 
+/* Who may only read lacks nothing but the right to; the server names what it
+ * is about, in English, and no right. */
+static void add_grant(const struct db_session *session, const PGresult *result,
+                      struct diag *diag)
+{
+    static const struct {
+        const char *denied, *grant;
+    } kinds[] = {
+        {"permission denied for sequence ", "SELECT ON SEQUENCE"},
+        {"permission denied for table ", "SELECT ON"},
+        {"permission denied for view ", "SELECT ON"},
+        {"permission denied for schema ", "USAGE ON SCHEMA"},
+    };
+    const char *message = field(result, PG_DIAG_MESSAGE_PRIMARY);
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        size_t len = strlen(kinds[i].denied);
+
+        if (strncmp(message, kinds[i].denied, len) == 0)
+            (void)diag_append(diag, "; GRANT %s %s TO %s", kinds[i].grant,
+                              message + len, PQuser(session->conn));
+    }
+}
+
 /* libpq's own messages end with a line break. */
 static enum status connection_message(const char *message, enum status status,
                                       const char *what, struct diag *diag)
@@ -176,6 +200,8 @@ enum status postgres_error(struct db_session *session, const PGresult *result,
         text_clean(text_of(field(result, PG_DIAG_CONSTRAINT_NAME)),
                    diag->constraint, sizeof(diag->constraint));
     }
+    if (session->read_only && strcmp(sqlstate, "42501") == 0)
+        add_grant(session, result, diag);
     /* 'relation "name" does not exist', in whatever language */
     if (status == STATUS_PERMANENT && postgres_error_is(result, "42P01"))
         diag_name_quoted(diag, field(result, PG_DIAG_MESSAGE_PRIMARY), '"');

@@ -165,7 +165,7 @@ enum status read_model_read(struct db *db,
 }
 
 enum status read_model_explain(struct db *db,
-                               const struct declaration *declaration,
+                               const struct declaration *declaration, bool ran,
                                enum status failed, struct diag *diag)
 {
     struct arena arena = ARENA_EMPTY;
@@ -180,6 +180,13 @@ enum status read_model_explain(struct db *db,
     arena_free(&arena);
     if (status != STATUS_OK || exists)
         return failed;
+    if (ran)
+        return diag_set(diag, STATUS_FAILED,
+                        "the table %s of projection '%s' is missing, although "
+                        "its messages were applied: `moontide rebuild %s` "
+                        "makes it anew and a running host fills it",
+                        declaration->table, declaration->name,
+                        declaration->name);
     return diag_set(diag, STATUS_FAILED,
                     "projection '%s' has not run on this database yet; "
                     "`moontide run --until-idle` makes its table %s and fills "

@@ -36,10 +36,10 @@ enum status read_model_read(struct db *db,
                             struct diag *diag) MUST_CHECK;
 
 /** After read_model_read gave `failed` and its transaction is over: says so
- * when no host has made the table yet, else leaves `diag` and gives `failed`.
- */
+ * when no host has made the table yet, or it is gone although the projection
+ * `ran`; else leaves `diag` and gives `failed`. */
 enum status read_model_explain(struct db *db,
-                               const struct declaration *declaration,
+                               const struct declaration *declaration, bool ran,
                                enum status failed,
                                struct diag *diag) MUST_CHECK;
 

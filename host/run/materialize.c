@@ -128,7 +128,7 @@ static enum status read_stored(struct materializer *m, struct diag *diag)
     struct application *app = m->app;
     const struct consumer_name name = {
         declaration_consumer_type(m->declaration), m->declaration->name};
-    struct consumer_row row;
+    struct consumer_row row = {.exists = false};
     enum status status = db_begin_read(app->db, diag);
 
     if (status == STATUS_OK)
@@ -137,7 +137,8 @@ static enum status read_stored(struct materializer *m, struct diag *diag)
         status = read_row(m, row.id, diag);
     db_rollback(app->db);
     if (status != STATUS_OK)
-        return read_model_explain(app->db, m->declaration, status, diag);
+        return read_model_explain(app->db, m->declaration, row.exists, status,
+                                  diag);
     if (!row.exists)
         m->result->incomparable =
             "no host has run the projection yet, or not since it was "

@@ -149,6 +149,12 @@ enum status rebuild_run(struct application *app,
         status = STATUS_OK;
     }
     declared_consumer_free(&declared);
+    if (status == STATUS_FAILED && declaration->tables_file != NULL)
+        return diag_append(diag,
+                           "; where a table of %s is missing, a host makes it "
+                           "when it starts (`moontide run`): rebuild after "
+                           "that",
+                           declaration->tables_file);
     return status;
 }
 

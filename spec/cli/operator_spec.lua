@@ -374,8 +374,23 @@ dialect.each(function(database)
         return verb:err():find("no host runs projection 'notes': its replay stands at position 0 of 2", 1, true)
       end, 30, function() return verb:err() end)
       world.app:ok("run", "--until-idle")
-      assert.equal(0, verb:wait(30).code)
+      local ended = verb:wait(30)
+      assert.equal(0, ended.code)
+      assert.matches("projection 'notes' is rebuilt: its replay is over\n$", ended.out)
       assert.same({ "A:1", "B:2" }, world.ledger())
+    end)
+
+    it("says what to do when a table of the projection is gone", function()
+      world.start("", 'reset = function(ctx) ctx:execute "DELETE FROM ledger" end,')
+      world.append { { "A" } }
+      world.app:ok("run", "--until-idle")
+      world.app.db:execute "DROP TABLE ledger"
+      assert.matches("the reset of 'notes' failed: .*; where a table of .+ is missing, a host makes it when it starts "
+        .. "%(`moontide run`%): rebuild after that", world.app:fails(1, "rebuild", "notes"))
+      world.app:ok("run", "--until-idle")
+      world.app:ok("rebuild", "notes")
+      world.app:ok("run", "--until-idle")
+      assert.same({ "A:1" }, world.ledger())
     end)
   end)
 

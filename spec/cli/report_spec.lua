@@ -371,6 +371,18 @@ return moontide.projection "doors" {
       assert.same({ "open", "closed" }, doors.fields[1].values)
     end)
 
+    it("tells a table that is gone from one that was never made, and what brings it back", function()
+      fill_and_run()
+      local before = app:json("read", "orders")
+      app.db:execute "DROP TABLE orders"
+      assert.matches("the table orders of projection 'orders' is missing, although its messages were applied: "
+        .. "`moontide rebuild orders` makes it anew and a running host fills it",
+        app:fails(1, "read", "orders"), 1, true)
+      app:ok("rebuild", "orders")
+      app:ok("run", "--until-idle")
+      assert.same(before, app:json("read", "orders"))
+    end)
+
     it("finds what has no value with F= and F=null, and a text that is so", function()
       app:append { order("O-1", "Placed", '{"customer":"Ada"}'), order("O-2", "Added", '{"cents":1}'),
         order("O-3", "Placed", '{"customer":""}'), order("O-4", "Placed", '{"customer":"null"}') }

@@ -103,6 +103,29 @@ dialect.servers(function(database)
       assert.equal(0, host:wait(30).code, host:err())
     end)
 
+    it("can read with the rights of a reader that the manual lists, and is told the GRANT of a lacking one", function()
+      app:append { {} }
+      app:ok("run", "--until-idle")
+      local who = postgres and role or ("%s@'%%'"):format(role)
+      for _, wanted in ipairs(documented()) do
+        if wanted[2] ~= "SELECT" then
+          local revoke = statement("REVOKE", wanted[1], wanted[2])
+          if revoke then app.db:execute(revoke) end
+        end
+      end
+      app.db:execute(("REVOKE INSERT, UPDATE, DELETE ON sums FROM %s"):format(who))
+      app:ok("status", "--database", url)
+      assert.equal(1, app:json("read", "sums", "A-1", "--database", url)[1].state.n)
+      app:ok("events", "--database", url)
+      app:ok("topics", "--database", url)
+      app:ok("dead-letters", "--database", url)
+      if postgres then
+        app.db:execute(("REVOKE SELECT ON SEQUENCE EVENT_STORE_GLOBAL_POSITION FROM %s"):format(role))
+        assert.matches(("; GRANT SELECT ON SEQUENCE event_store_global_position TO %s"):format(role),
+          app:fails(1, "status", "--database", url), 1, true)
+      end
+    end)
+
     it("is refused without any one of them, told the right and the table, and has begun nothing", function()
       app:append { {} }
       local versions = app:count "SCRIPT_VERSIONS"
