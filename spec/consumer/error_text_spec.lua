@@ -47,10 +47,10 @@ local CASES = {
       .. "return setmetatable({}, m) end)()",
     "error value whose __tostring gives no text" },
   { "an object whose text never ends", "setmetatable({}, { __tostring = function() while true do end end })",
-    nil, "^timeout: handlers/spec.lua:%d+: handler ran longer than limits.time = 150ms$" },
+    nil, "^timeout: handlers/spec.lua:%d+: handler ran longer than limits.time = 300ms$" },
   { "an object whose text never ends and catches its end",
     "setmetatable({}, { __tostring = function() while true do pcall(function() while true do end end) end end })",
-    nil, "^timeout: handlers/spec.lua:%d+: handler ran longer than limits.time = 150ms$" },
+    nil, "^timeout: handlers/spec.lua:%d+: handler ran longer than limits.time = 300ms$" },
   { "an object whose text eats all memory",
     "setmetatable({}, { __tostring = function() local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e5) .. i end end })",
     "error value whose __tostring gives no text" },
@@ -113,7 +113,7 @@ dialect.each(function(database)
       options.database = database
       options.files = { ["sql/ledger.sql"] = kit.LEDGER_SQL }
       options.handlers = handlers()
-      options.limits = { time = "150ms", memory = "24MiB" }
+      options.limits = { time = "300ms", memory = "24MiB" }
       options.on_error = "dead_letter"
       rig = kit.new(options)
     end
@@ -206,7 +206,7 @@ dialect.each(function(database)
     } do
       it("is one log line and a halt when it comes from an error policy: " .. case[1], function()
         rig = kit.new { database = database, files = { ["sql/ledger.sql"] = kit.LEDGER_SQL },
-          retry = { attempts = 1 }, limits = { time = "150ms" }, handlers = kit.LEDGER .. ([[
+          retry = { attempts = 1 }, limits = { time = "300ms" }, handlers = kit.LEDGER .. ([[
           return moontide.sql_projection "notes" { tables = "sql/ledger.sql",
             on_error = function() error(%s) end,
             on = { ["spec.Put"] = function(event, ctx)
