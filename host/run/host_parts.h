@@ -110,7 +110,7 @@ enum status host_reload_all(struct host *host, struct diag *diag) MUST_CHECK;
 /** Saves the checkpoints that are held in memory. */
 enum status host_save(struct host *host, struct diag *diag) MUST_CHECK;
 
-/** Lets time pass; whatever is told meanwhile does not shorten it. */
+/** Waits so long, whatever is told meanwhile; a signal ends it early. */
 void host_pause(struct host *host, int64_t us);
 
 /** When there is something to do that nobody tells, in microseconds; `us` at
@@ -161,9 +161,6 @@ bool host_marks_are_behind(const struct host *host);
 bool host_marks_are_left(const struct host *host);
 /** Tells it at once, where it was not told yet. */
 void host_tell_blocked_now(struct host *host);
-
-/** Waits so long, whatever is told meanwhile; a stop ends it early. */
-void host_pause(struct host *host, int64_t us);
 
 /** Deletes a batch of what the capture topic need not keep, and of completed
  * sagas, when that is due; unless a supervisor does that. */

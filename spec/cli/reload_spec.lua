@@ -138,6 +138,8 @@ dialect.each(function(database)
       logged("reloaded the scripts", 2)
       add(1)
       logged "totals.lua:4: second"
+      -- at once, and not with the sum of what was held back
+      assert.is_nil(host:err():match "totals%.lua:4: second[^\n]* repeats=")
       stop()
     end)
 
