@@ -194,6 +194,16 @@ static void take_one(struct consumer *c, const struct poll *poll)
     c->page.through = m[0].position;
 }
 
+/* A retry counts for all partitions of this process in which the message was
+ * met. Another host that met a count has recorded the message for its own, and
+ * has passed it: that row is all that is left of it there. */
+static bool counts_for(const struct consumer *c, int partition)
+{
+    return c->counted.partition == partition ||
+           (c->counted.unresolved && c->counted.retried &&
+            leases_hold(&c->leases, partition));
+}
+
 /* Whether a row is the count of the attempt in hand. Somebody else may have
  * changed it since. */
 static bool is_own(const struct consumer *c, int64_t position, int partition,
@@ -202,9 +212,8 @@ static bool is_own(const struct consumer *c, int64_t position, int partition,
     const struct consumer_counted *own = &c->counted;
 
     return own->position == position && own->unresolved == unresolved &&
-           own->failures == failures &&
-           (unresolved || (own->partition == partition &&
-                           text_equal(buffer_text(&own->key), key)));
+           own->failures == failures && counts_for(c, partition) &&
+           (unresolved || text_equal(buffer_text(&own->key), key));
 }
 
 static bool is_own_recorded(const struct consumer *c,

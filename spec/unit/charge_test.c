@@ -1,10 +1,12 @@
 /*
  * Charge: the attempt of a dead worker is counted once, for the message it
- * made, while its leases are still the dead one's; on every database.
+ * made, while its leases are still the dead one's; and what is counted before
+ * it is made is taken back alone; on every database.
  */
 #include "topic_fixture.h"
 
 #include "base/hash.h"
+#include "consumer/careful.h"
 #include "consumer/charge.h"
 #include "consumer/registry.h"
 #include "topic/event_page.h"
@@ -407,6 +409,42 @@ static void a_key_told_with_care_counts_for_the_counted_row(void **state)
                      1);
 }
 
+/* Another host has met the count, recorded the message for its own partitions
+ * and passed it: without that row nobody there would see it again. */
+static void
+a_count_taken_back_leaves_what_other_hosts_have_recorded(void **state)
+{
+    struct world *w = *state;
+    struct fixture *f = &w->f;
+    struct consumer c = {.env = &w->env,
+                         .row = w->row,
+                         .source = SOURCE,
+                         .own_key = true,
+                         .arena = ARENA_EMPTY,
+                         .counted = {.position = w->at[1].position,
+                                     .partition = 3,
+                                     .unresolved = true,
+                                     .failures = 1}};
+    struct undelivered_recorded *rows;
+    size_t count;
+
+    w->attempt.kind = ATTEMPT_KEY; /* it has a row in each partition */
+    assert_true(charge(w));
+    assert_int_equal(count_of(w, "unresolved AND partition_no IN (3, 4)"), 2);
+    check_ok(f, db_begin(f->db, &f->diag));
+    check_ok(f, undelivered_recorded(f->db, f->catalog, w->row.id, SOURCE,
+                                     w->at[1].position - 1, w->at[1].position,
+                                     &c.arena, &rows, &count, &f->diag));
+    assert_int_equal(count, PARTITIONS - 1);
+    check_ok(f, careful_take_back(&c, rows, &count, &f->diag));
+    check_ok(f, db_commit(f->db, NULL, &f->diag));
+    assert_int_equal(count, PARTITIONS - 2);
+    assert_int_equal(count_of(w, "partition_no = 3"), 0);
+    assert_int_equal(count_of(w, "unresolved AND status = 'FAILED'"),
+                     PARTITIONS - 2);
+    arena_free(&c.arena);
+}
+
 /* Whoever asks it again would die of it again. */
 static void a_death_in_on_error_halts_the_consumer(void **state)
 {
@@ -470,6 +508,7 @@ int main(void)
         TEST(a_key_function_is_counted_where_its_page_was_read),
         TEST(a_key_told_by_a_retry_counts_for_its_row),
         TEST(a_key_told_with_care_counts_for_the_counted_row),
+        TEST(a_count_taken_back_leaves_what_other_hosts_have_recorded),
         TEST(a_death_in_on_error_halts_the_consumer),
         TEST(what_waits_for_an_operator_stays),
         TEST(a_hang_is_told_as_one),
