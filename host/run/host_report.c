@@ -1,5 +1,5 @@
 #include "base/buffer.h"
-#include "consumer/retry_turn.h"
+#include "consumer/undelivered.h"
 #include "run/host_parts.h"
 
 static enum status report_halted(const struct host *host, struct diag *diag)
@@ -36,25 +36,56 @@ static enum status report_halted(const struct host *host, struct diag *diag)
     return halted > 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-/* What waits for its next attempt is not done, and comes by itself. */
+/* In any partition: what another host has in hand, or has left behind when it
+ * died, is not done either. */
+static enum status next_retry(const struct consumer *c, int64_t *next_at,
+                              struct diag *diag)
+{
+    struct db *db = c->env->db;
+    struct leases all;
+    enum status status = db_begin_read(db, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    leases_init(&all, c->leases.partitions);
+    for (int p = 0; p < all.partitions; p++)
+        all.mine[all.count++] = p;
+    status = undelivered_next(db, c->env->catalog, c->row.id, c->source, &all,
+                              next_at, diag);
+    leases_free(&all);
+    db_rollback(db);
+    return status;
+}
+
+/* What waits for its next attempt comes by itself. */
 static enum status report_waiting(const struct host *host, struct diag *diag)
 {
     const struct consumer *first = NULL;
+    int64_t first_at = INT64_MAX, wait;
     size_t waiting = 0;
-    int64_t wait;
 
     for (size_t i = 0; i < host->nworkers; i++) {
-        const struct consumer *c = &host->workers[i].declared.consumer;
+        const struct worker *worker = &host->workers[i];
+        const struct consumer *c = &worker->declared.consumer;
+        int64_t next_at;
+        enum status status;
 
-        if (!retry_turn_is_awaited(c))
+        if (!worker->started || c->row.state != CONSUMER_RUNNING)
+            continue;
+        status = next_retry(c, &next_at, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (next_at == INT64_MAX)
             continue;
         waiting++;
-        if (first == NULL || c->retries.next_at < first->retries.next_at)
+        if (first == NULL || next_at < first_at) {
             first = c;
+            first_at = next_at;
+        }
     }
     if (first == NULL)
         return STATUS_OK;
-    wait = first->retries.next_at - consumer_clock(first->env);
+    wait = first_at - consumer_clock(first->env);
     return diag_set(
         diag, STATUS_BUSY,
         "messages of %s '%s'%s wait for another attempt, the next one in "

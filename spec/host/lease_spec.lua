@@ -72,6 +72,26 @@ dialect.each(function(database)
       assert.same({}, owners())
     end)
 
+    it("are not idle while a message waits for its retry where the other one applies", function()
+      app = application.new { database = database, config = LEASE:gsub("2s", "1m"):gsub('"200ms"', '"10s"'),
+        handlers = { ["notes.lua"] = [[local moontide = require "moontide"
+          return moontide.projection "notes" { retry = { attempts = 9, delay = "4m", jitter = 0 },
+            on = { ["spec.Put"] = function() error "not yet" end } }]] } }
+      first = app:start("run")
+      append(1)
+      process.wait_until(function()
+        return first:err():find("not yet", 1, true)
+      end, 30, function() return first:err() end)
+      for _, signal in ipairs { false, "KILL" } do
+        if signal then
+          first:signal(signal)
+          first:wait(30)
+        end
+        local said = app:expect(75, "run", "--until-idle").err
+        assert.matches("messages of projection 'notes' wait for another attempt, the next one in [12]%d%d%.%d s", said)
+      end
+    end)
+
     it("keep a consumer with a single owner on one of them", function()
       start 'distribution = "single-owner",'
       process.wait_until(function()
