@@ -120,12 +120,16 @@ static void on_ended(uv_process_t *process, int64_t code, int number)
     ssize_t n = 1;
 
     (void)code;
-    (void)number;
     while (n > 0 && uv_fileno((uv_handle_t *)&child->channel, &fd) == 0) {
         n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (n > 0)
             take_bytes(child, bytes, (size_t)n);
     }
+    /* no script is known to be at fault, so who starts hosts may try again */
+    if (!child->loaded && (number == SIGKILL || number == SIGTERM))
+        fail(child, STATUS_BUSY,
+             "the process that loaded the scripts was killed by somebody, or "
+             "by the system for want of memory: try again");
     close_handles(child);
 }
 

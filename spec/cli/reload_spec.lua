@@ -143,6 +143,14 @@ dialect.each(function(database)
       stop()
     end)
 
+    it("does not blame a script for a load that somebody killed", function()
+      app:configure 'partitions = 6, grants = { "os" }'
+      app:write("handlers/totals.lua", "os.execute 'kill -KILL $PPID'")
+      assert.matches("was killed by somebody", app:expect(75, "run", "--workers", "1").err, 1, true)
+      app:write("handlers/totals.lua", "os.exit(0)")
+      assert.matches("has crashed: a script does something", app:expect(78, "run", "--workers", "1").err, 1, true)
+    end)
+
     it("ends the load of a file that loops or ends its process, and goes on", function()
       app:configure 'partitions = 6, grants = { "os" }, limits = { time = "500ms" }'
       start()
