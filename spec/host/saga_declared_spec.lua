@@ -59,7 +59,7 @@ dialect.each(function(database)
       older:signal "TERM"
       assert.equal(0, older:wait(30).code, older:err())
       append "one.Done"
-      wait(function() return newer:err():find('stands still: handlers/trip.lua:3: step ."one." of saga ."T%-') end)
+      wait(function() return newer:err():find "stands still: handlers/trip.lua:3: step 'one' of saga 'T%-" end)
       app:write("handlers/trip.lua", trip("one", "two"))
       older = app:start("run", "--workers", "0")
       wait(function()
