@@ -194,8 +194,11 @@ class Server:
     def hold_writers(self, table):
         return self.hold(table)
 
+    renews = 0 # seconds: what the server shows may be so old
+
     def in_hand(self, tracked):
         """The process, which stands still, has written and not committed."""
+        time.sleep(self.renews)
         ports = ", ".join(map(str, tracked.ports())) or "0"
         for _ in range(2):
             if self.query(self.writing.format(ports=ports))[0][0] == 0:
@@ -273,6 +276,7 @@ class Postgres(Server):
 class Mysql(Server):
     name, server, variable = "mysql", "mariadb", "MARIADB_URL"
     gaps = False
+    renews = 0.12
     end = "SELECT val FROM EVENT_STORE_GLOBAL_POSITION"
     drop_there = "DROP DATABASE {}"
 

@@ -270,12 +270,17 @@ class Campaign:
                 time.sleep(0.001)
                 continue
             host = [Tracked(pid) for pid in (runner.pid, *Tracked(runner.pid).children())]
+            began = time.monotonic()
             for process in host:
                 process.signal(signal.SIGSTOP)
             if self.is_in_retry(self.attempts(log, start)):
                 return
             for process in host:
                 process.signal(signal.SIGCONT)
+            # one of its workers may have found another dead, and what that one
+            # had in hand an attempt poorer
+            if time.monotonic() - began > LEASE / 2:
+                self.judge.kills += len(host) - 1
             time.sleep(self.chance.uniform(0.0, 0.01))
 
     def has_work(self):
