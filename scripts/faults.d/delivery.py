@@ -249,8 +249,8 @@ class Campaign:
     words = None
 
     def kill_host(self, runner):
-        self.judge.kills += 1
         workers = [Tracked(pid) for pid in Tracked(runner.pid).children()]
+        self.judge.in_hand += max(1, len(workers))
         hit = kill(runner)
         # they go with it, and their transactions
         wait_until(lambda: not any(w.lives() for w in workers), "the workers are gone")
@@ -280,7 +280,7 @@ class Campaign:
             # one of its workers may have found another dead, and what that one
             # had in hand an attempt poorer
             if time.monotonic() - began > LEASE / 2:
-                self.judge.kills += len(host) - 1
+                self.judge.in_hand += len(host) - 1
             time.sleep(self.chance.uniform(0.0, 0.01))
 
     def has_work(self):

@@ -126,7 +126,7 @@ class Judge:
         self.past = set()  # consumers that were let past what halted them
         self.epochs = {name: 0 for name in CONSUMERS}
         self.mended_keys = set()  # of states, rebuilt by handlers that do not fail
-        self.kills = 0
+        self.in_hand = 0  # messages that killed workers can have had in hand: one each
         self.spent = 0  # attempts that kills have cost, as of the last look
         self.wrong = []
 
@@ -160,8 +160,9 @@ class Judge:
             strange = set(look.applied[name]) - set(by_key)
             if strange:
                 self.wrong.append(f"{where}: {name} has made {strange}")
-        if self.spent > self.kills:  # one message was in hand
-            self.wrong.append(f"{where}: {self.kills} kills have cost {self.spent} attempts")
+        if self.spent > self.in_hand:
+            self.wrong.append(f"{where}: kills of {self.in_hand} workers have cost"
+                              f" {self.spent} attempts")
 
     def key(self, name, key, due, applied, rows, where):
         def wrong(text):
