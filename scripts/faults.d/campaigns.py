@@ -9,6 +9,7 @@ import time
 import typing
 
 from databases import DEADLINE, fail, wait_until
+from processes import Tracked
 
 EVENTS_PER_KILL = 2000
 
@@ -162,6 +163,8 @@ def kill(process):
     started = workers(process)
     process.send_signal(signal.SIGKILL)
     killed = process.wait(DEADLINE) == -signal.SIGKILL
+    for pid in started: # one that was stopped before it was tied to the host
+        Tracked(int(pid)).signal(signal.SIGCONT)
     wait_until(lambda: not any(map(lives, started)), "the workers are dead")
     return killed
 
