@@ -1,4 +1,5 @@
 #include "base/buffer.h"
+#include "consumer/retry_turn.h"
 #include "consumer/undelivered.h"
 #include "run/host_parts.h"
 
@@ -75,6 +76,9 @@ static enum status report_waiting(const struct host *host, struct diag *diag)
         status = next_retry(c, &next_at, diag);
         if (status != STATUS_OK)
             return status;
+        /* an attempt that was counted before it was made has no time */
+        if (next_at == INT64_MAX && retry_turn_is_awaited(c))
+            next_at = c->retries.next_at;
         if (next_at == INT64_MAX)
             continue;
         waiting++;

@@ -87,7 +87,12 @@ dialect.each(function(database)
       start('if event.payload.i % 5 == 0 and ctx.attempt == 1 then error "not yet" end',
         'batch = 5, retry = { attempts = 3, delay = "1ms", max_delay = "1ms" }')
       append(5 * PAGES, 5 * PAGES)
-      app:ok("run", "--until-idle", "--workers", "0")
+      local code
+      for _ = 1, 50 do -- the last of them may not be due yet when all else is done
+        code = app:moontide("run", "--until-idle", "--workers", "0").code
+        if code ~= 75 then break end
+      end
+      assert.equal(0, code)
       complete(5 * PAGES)
       local looks, before = 0, "1"
       for attempt in value("SELECT attempt FROM ledger ORDER BY n"):gmatch "%d+" do
