@@ -50,9 +50,9 @@ void undelivered_keys_free(struct undelivered_keys *keys)
 }
 
 /* One row: key, unresolved, partition of an unresolved one, dead. */
-static enum status hold_take(struct db_rows *rows,
-                             struct undelivered_keys *keys, struct diag *diag)
+static enum status hold_take(void *arg, struct db_rows *rows, struct diag *diag)
 {
+    struct undelivered_keys *keys = arg;
     int64_t partition = db_get_int64(rows, 2);
 
     if (!db_get_bool(rows, 1)) {
@@ -77,20 +77,8 @@ enum status undelivered_keys_read(struct db *db, const struct catalog *catalog,
 {
     const struct db_value params[] = {db_string(consumer_id),
                                       db_string(source)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status;
 
     undelivered_keys_clear(keys);
-    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_KEYS), params, 2,
-                      &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    while ((status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        status = hold_take(rows, keys, diag);
-        if (status != STATUS_OK)
-            break;
-    }
-    db_rows_close(rows);
-    return status;
+    return db_rows_each(db, catalog_sql(catalog, SQL_UNDELIVERED_KEYS), params,
+                        2, hold_take, keys, diag);
 }
