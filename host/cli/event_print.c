@@ -105,8 +105,8 @@ static void print_export(struct event_print *print,
         json_member_text(out, &first, "key", message->key);
     }
     json_member_text(out, &first, "type", message->type);
-    if (message->revision != 0)
-        json_member_int64(out, &first, "revision", message->revision);
+    /* 0 as well: a line that names none gets the newest of its type */
+    json_member_int64(out, &first, "revision", message->revision);
     json_member_time(out, &first, "occurred_at", message->occurred_at);
     write_document(out, &first, "payload", message->payload);
     if (message->metadata.data != NULL)

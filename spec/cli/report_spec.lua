@@ -249,7 +249,7 @@ return moontide.projection "p" { fields = { a = moontide.types.txt() }, on = { t
       }
       local exported = app:ok("events", "--export")
       assert.equal(exported, app:ok("events", "--export", "--json"))
-      assert.same({ "aggregate_id", "aggregate_type", "id", "occurred_at", "payload", "type" },
+      assert.same({ "aggregate_id", "aggregate_type", "id", "occurred_at", "payload", "revision", "type" },
         keys(application.lines(exported)[1]))
 
       local other = application.new { database = database, config = "partitions = 5" }
@@ -264,6 +264,25 @@ return moontide.projection "p" { fields = { a = moontide.types.txt() }, on = { t
       assert.equal(3, other:json("append", { stdin = exported }).repeated)
       other:close()
       assert.equal(3, app:json("append", { stdin = exported }).repeated)
+    end)
+
+    it("--export keeps the revision of an old event where its type has a newer one by now", function()
+      app:append { order("O-1", "Placed", '{"client":"Ada"}') }
+      app:ok("emit", { stdin = '{"type":"order.Placed","payload":{"client":"Ada"}}' })
+      local other = application.new { database = database, handlers = {
+        ["orders.lua"] = HANDLERS["orders.lua"],
+        ["placed.lua"] = [[local moontide = require "moontide"
+          return moontide.event_type "order.Placed" { revision = 1,
+            upcast = { [0] = { rename = { client = "customer" } } } }]],
+      } }
+
+      other:ok("append", { stdin = app:ok("events", "--export") })
+      other:ok("emit", { stdin = app:ok("events", "--export", "--topic", "event-capture") })
+      assert.equal(0, other:events()[1].revision)
+      assert.equal(0, other:events("--topic", "event-capture")[1].revision)
+      other:ok("run", "--until-idle")
+      assert.equal("Ada", other:json("read", "orders", "O-1")[1].state.customer)
+      other:close()
     end)
 
     it("--export filters as all else", function()
