@@ -234,9 +234,12 @@ enum status host_save(struct host *host, struct diag *diag)
     enum status first = STATUS_OK;
 
     for (size_t i = 0; i < host->nworkers; i++) {
-        enum status status = standing_save(&host->workers[i].declared.consumer,
-                                           first == STATUS_OK ? diag : NULL);
+        struct worker *worker = &host->workers[i];
+        enum status status = standing_save(&worker->declared.consumer,
+                                           &worker->trouble);
 
+        status = host_bear(host, worker, status,
+                           first == STATUS_OK ? diag : NULL);
         if (first == STATUS_OK)
             first = status;
     }
@@ -282,9 +285,14 @@ enum status host_reload_all(struct host *host, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
-    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        if (host->workers[i].started)
-            status = consumer_reload(&host->workers[i].declared.consumer, diag);
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+
+        if (!worker->started)
+            continue;
+        status = consumer_reload(&worker->declared.consumer, &worker->trouble);
+        status = host_bear(host, worker, status, diag);
+    }
     return status;
 }
 
@@ -433,18 +441,14 @@ enum status host_step(struct host *host, struct host_progress *progress,
         if (own == STATUS_OK)
             own = step_worker(host, worker, &worked, &worker->trouble);
         any |= worked;
-        if (own != STATUS_OK && !host_is_passing(own)) {
-            host_stand_still(host, worker);
-            own = STATUS_OK;
-        } else if (own == STATUS_OK && worked) {
+        if (own == STATUS_OK && worked) {
             worker->stuck_told = false;
             backoff_reset(&worker->still);
         }
         /* one consumer's trouble is not another's: they all get their turn */
-        if (own != STATUS_OK && status == STATUS_OK)
-            status = diag_set(
-                diag, own, "%s '%s': %s", worker->declared.consumer.name.type,
-                worker->declared.consumer.name.name, worker->trouble.message);
+        own = host_bear(host, worker, own, status == STATUS_OK ? diag : NULL);
+        if (status == STATUS_OK)
+            status = own;
     }
     progress->applied = host->before.applied;
     progress->failed = host->before.failed;

@@ -65,9 +65,14 @@ static enum status save_changing(struct host *host, struct diag *diag)
 {
     enum status status = STATUS_OK;
 
-    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++)
-        if (host->lease.consumers[i].changing)
-            status = standing_save(&host->workers[i].declared.consumer, diag);
+    for (size_t i = 0; status == STATUS_OK && i < host->nworkers; i++) {
+        struct worker *worker = &host->workers[i];
+
+        if (!host->lease.consumers[i].changing)
+            continue;
+        status = standing_save(&worker->declared.consumer, &worker->trouble);
+        status = host_bear(host, worker, status, diag);
+    }
     return status;
 }
 

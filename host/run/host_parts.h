@@ -90,6 +90,11 @@ struct host {
 /** What does not pass by itself stops its consumer only: it is told once, and
  * others may have what it holds until it goes on. */
 void host_stand_still(struct host *host, struct worker *worker);
+/** What to do after a worker's step that ended with `status`, and `trouble`
+ * filled: one that passes is the round's, and given back with whose it is; with
+ * any other the worker stands still, and the round goes on. */
+enum status host_bear(struct host *host, struct worker *worker,
+                      enum status status, struct diag *diag) MUST_CHECK;
 /** Lets those go on that have stood still for long enough, where what they
  * need to begin is there again. */
 enum status host_end_standstills(struct host *host,

@@ -28,6 +28,19 @@ void host_stand_still(struct host *host, struct worker *worker)
     worker->stuck_told = true;
 }
 
+enum status host_bear(struct host *host, struct worker *worker,
+                      enum status status, struct diag *diag)
+{
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    if (host_is_passing(status))
+        return diag_set(
+            diag, status, "%s '%s': %s", worker->declared.consumer.name.type,
+            worker->declared.consumer.name.name, worker->trouble.message);
+    host_stand_still(host, worker);
+    return STATUS_OK;
+}
+
 /* What cannot even begin takes nothing from those that can. */
 static enum status begin_again(struct host *host, struct worker *worker)
 {
@@ -52,17 +65,13 @@ enum status host_end_standstills(struct host *host, struct diag *diag)
 
         if (!worker->stuck || now < worker->still_until)
             continue;
-        status = begin_again(host, worker);
-        if (host_is_passing(status))
-            return diag_set(diag, status, "%s '%s': %s",
-                            worker->declared.consumer.name.type,
-                            worker->declared.consumer.name.name,
-                            worker->trouble.message);
-        if (status != STATUS_OK) {
-            host_stand_still(host, worker);
-            continue;
-        }
         worker->stuck = false;
+        status = host_bear(host, worker, begin_again(host, worker), diag);
+        worker->stuck |= status != STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
+        if (worker->stuck)
+            continue;
         stay_away(host, worker, false);
     }
     return STATUS_OK;

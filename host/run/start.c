@@ -30,9 +30,14 @@ static void begin(struct start *start)
     start->backoff = backoff_make(FIRST_PAUSE, PAUSE_CAP);
 }
 
-static bool is_held(enum status status)
+/* A database that was never there is told at once: most likely its URL is
+ * wrong. One that was there comes back. */
+static bool is_passing(struct start *start, enum status status)
 {
-    return status == STATUS_CONFLICT || status == STATUS_BUSY;
+    start->lost |= status == STATUS_LOST;
+    return status == STATUS_CONFLICT || status == STATUS_BUSY ||
+           status == STATUS_LOST ||
+           (start->lost && status == STATUS_UNAVAILABLE);
 }
 
 /* After a try that has failed: OK when there is to be another one, else how it
@@ -44,7 +49,7 @@ static enum status wait_for_others(struct start *start,
     int64_t patience = application_patience(app->settings);
     int64_t waited = clock_monotonic() - start->began;
 
-    if (!is_held(status))
+    if (!is_passing(start, status))
         return status;
     if (waited >= patience && !*start->stop)
         return diag_wrap(diag, "the start has waited for %lld s",
@@ -83,15 +88,27 @@ enum status start_application(struct start *start,
     return status;
 }
 
+/* What a try before this one has lost has to be opened anew. */
+static enum status connect_again(struct application *app, enum status before,
+                                 struct diag *diag)
+{
+    if (before != STATUS_LOST && before != STATUS_UNAVAILABLE)
+        return STATUS_OK;
+    return db_reopen(app->db, diag);
+}
+
 enum status start_host(struct start *start, struct application *app,
                        const struct host_options *options, struct host **host,
                        struct diag *diag)
 {
-    enum status status, tried;
+    enum status tried = STATUS_OK;
+    enum status status;
 
     begin(start);
     do {
-        tried = host_open(app, options, host, diag);
+        tried = connect_again(app, tried, diag);
+        if (tried == STATUS_OK)
+            tried = host_open(app, options, host, diag);
         status = wait_for_others(start, app, tried, diag);
     } while (tried != STATUS_OK && status == STATUS_OK);
     return status;

@@ -21,14 +21,16 @@ struct start {
     void *wait_arg;
     int64_t began; /* monotonic; 0: not yet */
     bool told;
+    bool lost; /* a connection */
     struct backoff backoff;
 };
 
 /**
  * application_load and application_reach, the latter again and again for
  * application_patience; that is told once in the application's log. STOPPED
- * when *stop was set while something was held; else as of these, after as long
- * as they may take CONFLICT or BUSY. application_close is owed on OK only.
+ * when *stop was set while it waited; else as of these, after as long as they
+ * may take CONFLICT, BUSY, LOST, or UNAVAILABLE behind that. application_close
+ * is owed on OK only.
  */
 enum status start_application(struct start *start,
                               const struct settings *settings, unsigned needs,

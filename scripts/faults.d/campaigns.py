@@ -295,6 +295,10 @@ def crash_campaign(host, chunks, crashes, chance):
     in_work = 0
     host.run("run", "--until-idle")
     runner = host.start("run")
+    # a server that is away when a host first asks for it ends its start
+    wait_until(lambda: host.query("SELECT count(instance_id) FROM"
+                                  " PARTITION_OWNERSHIP")[0][0] > 0
+               or runner.poll() is not None, "a host has begun")
     at = set(chance.sample(range(len(chunks)), crashes))
     for number, chunk in enumerate(chunks):
         # small batches: a fast machine is to be at work when its server ends

@@ -175,6 +175,24 @@ dialect.each(function(database)
       assert.equal("1", world.value(APPLIED))
       stop_host()
     end)
+
+    it("unsubscribe just before a stop lets that end in order", function()
+      world.start()
+      world.app:write("handlers/others.lua", [[local moontide = require "moontide"
+        return moontide.projection "others" { on = {
+          ["spec.Other"] = function(state, event) state.n = event.position end } }]])
+      host = world.app:start("run", "--workers", "0")
+      -- a stretch without a message of its own, which it has not saved
+      world.app:append { { type = "spec.Other" } }
+      world.until_value("SELECT state FROM others", '{"n":1}', host)
+      host:signal "STOP"
+      world.app:ok("unsubscribe", "notes", "--force")
+      host:signal "TERM"
+      host:signal "CONT"
+      local result = host:wait(30)
+      assert.equal(0, result.code, result.err)
+      assert.matches("unsubscribed while it ran", result.err, 1, true)
+    end)
   end)
 
   describe("the operator's verbs", function()

@@ -1,8 +1,10 @@
--- The start and the stop of a host while another program holds what they need.
+-- The start and the stop of a host while another program holds what they need,
+-- or while their database goes and comes back.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
 local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
+local proxy = require "spec.support.proxy"
 
 -- The verb, and what of the log says that the start is over.
 local WAYS = {
@@ -16,6 +18,14 @@ local WAITS = "the start waits for it"
 -- under leases of one second.
 local HELD = "SELECT count(*) FROM PARTITION_OWNERSHIP WHERE instance_id IS NOT NULL"
 local LONG = 3
+
+-- What a host writes when it starts for the first time.
+local function hold(app)
+  return app.db:hold [[
+    BEGIN;
+    INSERT INTO CONSUMERS (id, consumer_type, consumer_name, state_since)
+    VALUES ('00000000-0000-7000-8000-000000000001', 'projection', 'ledger', CURRENT_TIMESTAMP);]]
+end
 
 dialect.each(function(database)
   describe("a start that meets locks", function()
@@ -35,17 +45,9 @@ dialect.each(function(database)
       end)
     end
 
-    -- What a host writes when it starts for the first time.
-    local function hold()
-      return app.db:hold [[
-        BEGIN;
-        INSERT INTO CONSUMERS (id, consumer_type, consumer_name, state_since)
-        VALUES ('00000000-0000-7000-8000-000000000001', 'projection', 'ledger', CURRENT_TIMESTAMP);]]
-    end
-
     for how, way in pairs(WAYS) do
       it("waits for them, says so once, and goes on when they are gone: " .. how, function()
-        local lock = hold()
+        local lock = hold(app)
         local host = app:start(unpack(way.words))
         hears(host, WAITS)
         assert.is_true(host:alive())
@@ -59,7 +61,7 @@ dialect.each(function(database)
       end)
 
       it("ends in order at a signal meanwhile: " .. how, function()
-        local lock = hold()
+        local lock = hold(app)
         local host = app:start(unpack(way.words))
         hears(host, WAITS)
         host:signal "TERM"
@@ -98,6 +100,62 @@ dialect.each(function(database)
         local result = host:wait(30)
         assert.equal(0, result.code, result.err)
         assert.is_false(held())
+      end)
+    end
+  end)
+end)
+
+dialect.servers(function(database)
+  describe("a start that loses its connection", function()
+    local app
+
+    before_each(function()
+      app = application.new { database = database }
+      ledger.add(app)
+      app:append { {} }
+    end)
+
+    after_each(function() app:close() end)
+
+    -- Once the host has applied what there is.
+    local function ends_well(host)
+      process.wait_until(function() return ledger.count(app) == 1 or not host:alive() end, 60,
+        function() return host:err() end)
+      host:signal "TERM"
+      local result = host:wait(30)
+      assert.equal(0, result.code, result.err)
+      assert.equal(1, ledger.count(app), result.err)
+    end
+
+    for how, way in pairs(WAYS) do
+      for nth = 1, 3 do
+        it(("connects again, in transaction %d: %s"):format(nth, how), function()
+          local proxied = proxy.start(app, { cut = "before", at = "^(BEGIN|START TRANSACTION)", nth = nth })
+          local words = { unpack(way.words) }
+          words[#words + 1] = "--database"
+          words[#words + 1] = proxied.url
+          ends_well(app:start(unpack(words)))
+          assert.is_true(proxied:has_cut())
+        end)
+      end
+
+      it("waits while the server is gone: " .. how, function()
+        local proxied = proxy.start(app, {})
+        local words = { unpack(way.words) }
+        words[#words + 1] = "--database"
+        words[#words + 1] = proxied.url
+        local lock = hold(app)
+        local host = app:start(unpack(words))
+        process.wait_until(function() return host:err():find(WAITS, 1, true) end, 30,
+          function() return host:err() end)
+        proxied:leave()
+        lock.release()
+        local since = process.now()
+        process.wait_until(function() return process.now() - since > 1 end, 30, "a while")
+        assert.is_true(host:alive(), host:err())
+        assert.equal(0, ledger.count(app))
+        proxied:come_back()
+        ends_well(host)
       end)
     end
   end)
