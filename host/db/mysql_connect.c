@@ -136,9 +136,16 @@ static int64_t silence_seconds(const struct db_session *session)
     return (session->silence + CLOCK_SECOND - 1) / CLOCK_SECOND;
 }
 
+/*
+ * Everything that a server may preset for all its sessions and that would cut
+ * an answer, refuse a statement or end a batch. DEFAULT would be what the
+ * server presets. One pause inside a transaction may be as long as `silence`,
+ * whichever of the server's clocks measures it.
+ */
 static enum status run_settings(struct db_session *session, struct diag *diag)
 {
     struct buffer *text = &session->text;
+    int64_t silence = silence_seconds(session);
     enum status status;
 
     status = mysql_statement_run_two(
@@ -154,12 +161,17 @@ static enum status run_settings(struct db_session *session, struct diag *diag)
                   " lock_wait_timeout = %" PRId64 ","
                   " max_statement_time = %d,"
                   " idle_transaction_timeout = %" PRId64 ","
+                  " idle_write_transaction_timeout = %" PRId64 ","
+                  " idle_readonly_transaction_timeout = %" PRId64 ","
                   " foreign_key_checks = 1, unique_checks = 1,"
                   " completion_type = NO_CHAIN,"
-                  " sql_safe_updates = 0, sql_select_limit = DEFAULT,"
+                  " sql_safe_updates = 0, sql_big_selects = 1,"
+                  " sql_select_limit = 18446744073709551615,"
+                  " group_concat_max_len = 1048576,"
+                  " max_recursive_iterations = 4294967295,"
                   " default_storage_engine = InnoDB",
                   lock_seconds(session), lock_seconds(session),
-                  MYSQL_STATEMENT_SECONDS, silence_seconds(session));
+                  MYSQL_STATEMENT_SECONDS, silence, silence, silence);
     return mysql_statement_run_two(session, text->data,
                                    session->read_only
                                        ? "SET SESSION TRANSACTION READ ONLY"

@@ -134,6 +134,7 @@ static void append_settings(const struct db_session *session, bool local,
         {"bytea_output", "hex"},
         {"standard_conforming_strings", "on"},
         {"statement_timeout", "0"},
+        {"idle_session_timeout", "0"},
         {"client_connection_check_interval", ALIVE_CHECK},
         /* statements join with unnest, which both kinds of plan do well */
         {"plan_cache_mode", "auto"},

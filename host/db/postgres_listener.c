@@ -156,7 +156,9 @@ static enum status ask_to_listen(struct postgres_ear *ear, struct diag *diag)
 
     if (ear->channel == NULL)
         return lost(ear, diag);
-    buffer_printf(&text, "LISTEN %s", ear->channel);
+    /* it is silent for as long as nothing happens */
+    buffer_printf(&text, "SET idle_session_timeout = 0; LISTEN %s",
+                  ear->channel);
     status = send_text(ear, STEP_LISTEN, text.data, diag);
     buffer_free(&text);
     return status;

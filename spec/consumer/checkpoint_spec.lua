@@ -47,6 +47,14 @@ dialect.each(function(database)
       assert.is_nil(rig:consumer("notes").epoch)
     end)
 
+    it("may have as many partitions as the manual allows", function()
+      start { partitions = 1024 }
+      rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", {} } }
+      rig:run()
+      assert.same({ "A:1", "B:2" }, rig:ledger())
+      assert.equal(1024, rig:value "SELECT count(*) AS value FROM CONSUMER_CHECKPOINTS")
+    end)
+
     it("stays without a position over an empty topic", function()
       start()
       rig:run()
