@@ -1,5 +1,6 @@
 #include "base/clock.h"
 
+#include <assert.h>
 #include <time.h>
 
 #define DAY_SECONDS INT64_C(86400)
@@ -9,8 +10,28 @@ int64_t clock_now(const struct clock *clock)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * CLOCK_SECOND + now.tv_nsec / 1000 +
-           (clock != NULL ? clock->offset_us : 0);
+    return clock_shift(clock,
+                       (int64_t)now.tv_sec * CLOCK_SECOND + now.tv_nsec / 1000);
+}
+
+int64_t clock_shift(const struct clock *clock, int64_t time_us)
+{
+    if (clock == NULL)
+        return time_us;
+    return clock->stands ? clock->stands_at : time_us + clock->offset_us;
+}
+
+void clock_advance(struct clock *clock, int64_t us)
+{
+    assert(us >= 0);
+    clock->offset_us += us;
+    clock->stands_at += us;
+}
+
+void clock_stand(struct clock *clock, bool stands)
+{
+    clock->stands_at = clock_now(clock);
+    clock->stands = stands;
 }
 
 int64_t clock_monotonic(void)

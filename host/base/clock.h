@@ -18,9 +18,21 @@
 /** The host's wall clock, shifted for tests (clock_offset). */
 struct clock {
     int64_t offset_us;
+    int64_t stands_at; /* where `stands` says so */
+    bool stands;       /* for tests: time passes only by clock_advance */
 };
 
 int64_t clock_now(const struct clock *clock); /* NULL: no shift */
+
+/** What it is by this clock when another one, such as the database's, says
+ * `time_us`. */
+int64_t clock_shift(const struct clock *clock, int64_t time_us);
+
+/** Moves it on; never back. */
+void clock_advance(struct clock *clock, int64_t us);
+
+/** From here on it stands, or goes on with what has passed in the meantime. */
+void clock_stand(struct clock *clock, bool stands);
 
 /** For time limits and rates; unrelated to the wall clock. */
 int64_t clock_monotonic(void);

@@ -41,7 +41,7 @@ int64_t consumer_clock(const struct consumer_env *env)
 
     if (!db_clock_known(env->db, &now))
         return clock_now(env->clock);
-    return now + (env->clock != NULL ? env->clock->offset_us : 0);
+    return clock_shift(env->clock, now);
 }
 
 void consumer_init(struct consumer *c, const struct consumer_env *env,

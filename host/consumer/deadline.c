@@ -30,8 +30,8 @@ enum status deadline_clock(struct db *db, const struct clock *clock,
 {
     enum status status = db_clock(db, now_us, diag);
 
-    if (status == STATUS_OK && clock != NULL)
-        *now_us += clock->offset_us;
+    if (status == STATUS_OK)
+        *now_us = clock_shift(clock, *now_us);
     return status;
 }
 

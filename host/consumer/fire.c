@@ -81,8 +81,7 @@ int64_t fire_left(const struct consumer *c)
         c->leases.count == 0 || c->fire.next_at == INT64_MAX)
         return INT64_MAX;
     if (c->fire.next_at != INT64_MIN && db_clock_known(env->db, &now))
-        left = c->fire.next_at - now -
-               (env->clock != NULL ? env->clock->offset_us : 0);
+        left = c->fire.next_at - clock_shift(env->clock, now);
     return left > pause ? left : pause;
 }
 

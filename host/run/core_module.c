@@ -272,7 +272,10 @@ static int method_advance(lua_State *L)
     text.data = luaL_checklstring(L, 2, &text.len);
     if (clock_parse_duration(text, &us, &diag) != STATUS_OK)
         return raise_diag(L, &diag);
-    host->app.clock.offset_us += us;
+    if (us > CLOCK_MAX - clock_now(&host->app.clock))
+        return luaL_error(L, "advance: %s would lead behind the year 9999",
+                          text.data);
+    clock_advance(&host->app.clock, us);
     return 0;
 }
 
@@ -289,7 +292,17 @@ static int method_advance_to(lua_State *L)
         application_clock(app, &now, &diag) != STATUS_OK)
         return raise_diag(L, &diag);
     if (time > now)
-        app->clock.offset_us += time - now;
+        clock_advance(&app->clock, time - now);
+    return 0;
+}
+
+/* host:stand(whether the clock stands) */
+static int method_stand(lua_State *L)
+{
+    struct test_host *host = core_module_host(L, 1);
+
+    luaL_checktype(L, 2, LUA_TBOOLEAN);
+    clock_stand(&host->app.clock, lua_toboolean(L, 2) != 0);
     return 0;
 }
 
@@ -394,12 +407,19 @@ static int core_drop_scratch(lua_State *L)
 }
 
 static const luaL_Reg host_methods[] = {
-    {"append", method_append},   {"emit", method_emit},
-    {"run", method_run},         {"redeliver", method_redeliver},
-    {"restart", method_restart}, {"reload", method_reload},
-    {"advance", method_advance}, {"advance_to", method_advance_to},
-    {"now", method_now},         {"fail", method_fail},
-    {"close", method_close},     {NULL, NULL},
+    {"append", method_append},
+    {"emit", method_emit},
+    {"run", method_run},
+    {"redeliver", method_redeliver},
+    {"restart", method_restart},
+    {"reload", method_reload},
+    {"advance", method_advance},
+    {"advance_to", method_advance_to},
+    {"stand", method_stand},
+    {"now", method_now},
+    {"fail", method_fail},
+    {"close", method_close},
+    {NULL, NULL},
 };
 
 int luaopen_moontide_core(lua_State *L)

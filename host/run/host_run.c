@@ -1,3 +1,4 @@
+#include "consumer/fire.h"
 #include "consumer/retry_turn.h"
 #include "run/host_parts.h"
 #include "topic/notify.h"
@@ -109,6 +110,7 @@ void host_retry_stuck(struct host *host)
     for (size_t i = 0; i < host->nworkers; i++) {
         host->workers[i].still_until = 0;
         retry_turn_now(&host->workers[i].declared.consumer);
+        fire_look_now(&host->workers[i].declared.consumer);
     }
 }
 

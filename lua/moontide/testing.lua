@@ -246,6 +246,20 @@ function Host:undelivered(consumer)
   return some
 end
 
+-- What a handler could not do and the spec has not asked for; nil: nothing.
+local function failure_of(host)
+  for _, row in ipairs(host:undelivered()) do
+    if row.reason and not row.reason:find(INJECTED, 1, true) then
+      return ("%s could not apply the message at position %d: %s"):format(row.consumer, row.position, row.reason)
+    end
+  end
+  local row = host:query(([[
+    SELECT saga_type, saga_id, name, failure_reason AS reason FROM %sSAGA_DEADLINES
+     WHERE attempts > 0 AND failure_reason IS NOT NULL ORDER BY due_at, id LIMIT 1]]):format(host.prefix))[1]
+  return row and ("%s could not fire the deadline '%s' of '%s': %s"):format(row.saga_type, row.name, row.saga_id,
+    row.reason)
+end
+
 --- run([{ failures = true }]): applies what is there. Raises when a handler
 -- failed, unless the failure was asked for with host:fail or `failures` says
 -- that it is expected, and as long as that failure stands. Gives the number of
@@ -253,13 +267,8 @@ end
 function Host:run(options)
   check_words(options or {}, { "failures" }, "run")
   local applied, failed = self.core:run()
-  if failed > 0 and not (options and options.failures) then
-    for _, row in ipairs(self:undelivered()) do
-      if row.reason and not row.reason:find(INJECTED, 1, true) then
-        error(("%s could not apply the message at position %d: %s"):format(row.consumer, row.position, row.reason), 2)
-      end
-    end
-  end
+  local failure = failed > 0 and not (options and options.failures) and failure_of(self)
+  if failure then error(failure, 2) end
   return applied
 end
 

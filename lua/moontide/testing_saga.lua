@@ -11,8 +11,6 @@ local microseconds = require "moontide.testing_time"
 
 local AGGREGATE = "testing.saga" -- of events whose saga names none
 
-local CLOCKS_APART = 1 -- second, that the clocks of host and database may differ
-
 local SECOND = 1000000 -- microseconds
 
 local STEPS_MAX = 1000 -- of one advance: what sets itself again each second would take a day of them
@@ -176,45 +174,51 @@ local function rows_of(self, sql, order)
     sql.columns, self.host.prefix, sql.table, order or ""), self.declaration.name, self.id)
 end
 
--- The saga's first deadline, or timeout of a step, that is due behind a time,
--- in microseconds.
-local function due_behind(self, time)
-  for _, deadline in ipairs(self:deadlines(true)) do
-    local due = microseconds(deadline.due_at)
-    if deadline.status ~= "DEAD_LETTER" and due > time then return due end
+-- What happens first behind the host's time, as RFC 3339 text: a deadline of the
+-- saga, a timeout of a step, another attempt of one of these or of a message.
+local function next_time(self)
+  local now, first = microseconds(self.host:now()), nil
+  local function may_be(time)
+    -- what was due before was tried, and waits for something else
+    if time and microseconds(time) > now and (first == nil or microseconds(time) < microseconds(first)) then
+      first = time
+    end
   end
+  may_be(self.host:next_retry(self.declaration.name))
+  for _, deadline in ipairs(rows_of(self, { columns = "next_retry_at, status", table = "SAGA_DEADLINES" })) do
+    if deadline.status ~= "DEAD_LETTER" then may_be(deadline.next_retry_at) end
+  end
+  return first
 end
 
--- The settings that stand.
+-- What tells the settings that stand from later ones.
 local function settings_of(self)
-  local ids = {}
-  for i, row in ipairs(rows_of(self, { columns = "id", table = "SAGA_DEADLINES" }, " ORDER BY id")) do
-    ids[i] = row.id
+  local list = {}
+  for i, row in ipairs(rows_of(self, { columns = "id, due_at", table = "SAGA_DEADLINES" }, " ORDER BY id")) do
+    list[i] = row.id .. " " .. row.due_at
   end
-  return table.concat(ids, " ")
+  return table.concat(list, ",")
 end
 
 --- advance(duration): time passes, by seconds or "30m", from one deadline of the
--- saga to the next, and what became due happens.
+-- saga to the next, and what became due happens at the time when it is due.
 function Saga:advance(duration)
   local host, count = self.host, 0
-  local now = microseconds(host:now())
-  local target = now + (type(duration) == "number" and duration * SECOND
+  local target = microseconds(host:now()) + (type(duration) == "number" and duration * SECOND
     or require("moontide.core").duration(duration)
     or error(('advance: "%s" is no duration; it is seconds or text like "30m"'):format(tostring(duration)), 2))
-  local due = due_behind(self, now)
-  while due and due + CLOCKS_APART * SECOND <= target do
+  local due = next_time(self)
+  while due and microseconds(due) <= target do
     count = count + 1
     if count > STEPS_MAX then
       error(("saga '%s' had %d deadlines in less than %s; advance by less, unless a handler sets its deadline again "
         .. "too soon"):format(self.declaration.name, STEPS_MAX, tostring(duration)), 2)
     end
-    now = microseconds(host:now())
-    host:advance(math.max(due - now, 0) / SECOND + CLOCKS_APART)
+    host.core:advance_to(due)
     act(self)
-    due = due_behind(self, due)
+    due = next_time(self)
   end
-  host:advance(math.max(target - microseconds(host:now()), 0) / SECOND)
+  host:advance((target - microseconds(host:now())) / SECOND)
   if count == 0 then return act(self) end
   -- what was set on the way counts from there
   local acted, before = self.acted, settings_of(self)
@@ -229,7 +233,6 @@ function Saga:advance_to_deadline(work)
   local due = self:next_due()
   if due == nil then error(("saga '%s' has no deadline"):format(self.declaration.name), 2) end
   self.host.core:advance_to(due)
-  self.host:advance(CLOCKS_APART)
   return act(self, work)
 end
 
@@ -331,7 +334,7 @@ function Saga:now()
 end
 
 function Saga:close()
-  if self.owned then self.host:close() end
+  if self.owned then self.host:close() else self.host.core:stand(false) end
 end
 
 local OPTIONS = { id = true, host = true }
@@ -350,9 +353,10 @@ return function(kit)
       error(("saga '%s' is declared in a spec; the host needs it in the application's scripts"):format(
         declaration.name), 2)
     end
+    local host = options.host or kit.host(settings)
+    host.core:stand(true) -- else what the machine takes would come to each deadline that is set
     return setmetatable({
-      kit = kit, declaration = declaration, id = options.id or "S-1",
-      host = options.host or kit.host(settings), owned = options.host == nil,
+      kit = kit, declaration = declaration, id = options.id or "S-1", host = host, owned = options.host == nil,
     }, Saga)
   end
 end

@@ -2,7 +2,9 @@
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
 local moontide = require "moontide"
+local process = require "spec.support.process"
 local testing = require "moontide.testing"
+local time_of = require "moontide.testing_time"
 
 local ORDER = [[
 local moontide = require "moontide"
@@ -114,12 +116,138 @@ dialect.each(function(database)
         assert.saga_state(saga, { beats = 13 })
       end)
 
+      it("lets exactly that time pass, in one go or in many", function()
+        for _, pace in ipairs { { "24h", "24d" }, { "1s", "24s" } } do
+          beat(pace[1])
+          saga:advance "30d"
+          local beats = saga:state().beats
+          saga:advance(pace[2])
+          assert.equal(beats + 24, saga:state().beats)
+          for i = 1, 24 do
+            saga:advance(pace[1])
+            assert.equal(beats + 24 + i, saga:state().beats)
+          end
+          saga:close()
+          app:close()
+        end
+        beat "30d"
+      end)
+
       it("ends all the same when it does so at once", function()
         beat "0"
         local good, why = pcall(saga.advance, saga, "31d")
         assert.is_false(good)
         assert.matches("saga 'order' had 1000 deadlines in less than 31d", why)
       end)
+    end)
+
+    describe("whose handlers tell the time", function()
+      local function watch(lines)
+        open(nil, nil, ([[
+          local moontide = require "moontide"
+          local function note(saga, ctx)
+            saga.state.times = saga.state.times or moontide.array()
+            saga.state.times[#saga.state.times + 1] = ctx:now()
+          end
+          return { moontide.publisher "payments" { to = "kafka:payments" },
+            moontide.saga "order" { id = moontide.by "order_id", starts = { "order.Placed" },
+              retry = { attempts = 5, delay = "10m", max_delay = "10m", jitter = 0 }, %s } }]]):format(lines))
+        saga:start(placed())
+      end
+
+      local function minutes_of(times)
+        local first, list = time_of(times[1]), {}
+        for i, time in ipairs(times) do list[i] = (time_of(time) - first) / 60000000 end
+        return list
+      end
+
+      it("gives each deadline the time when it is due", function()
+        watch [[
+          on = { ["order.Placed"] = function(saga, event, ctx)
+            note(saga, ctx)
+            saga:deadline("late", "90m")
+            saga:deadline("early", "30m")
+            saga:deadline("next", "1800.000006s")
+          end },
+          deadlines = { early = function(saga, deadline, ctx) note(saga, ctx) end,
+            next = function(saga, deadline, ctx) note(saga, ctx) end,
+            late = function(saga, deadline, ctx) note(saga, ctx) end }]]
+        saga:advance "10h"
+        assert.same({ 0, 30, 30.0000001, 90 }, minutes_of(saga:state().times))
+      end)
+
+      it("fires at each midnight when that is what they ask for", function()
+        local midnight = [[saga:deadline("midnight",
+          moontide.date.add(ctx:now():sub(1, 10), 1) .. "T00:00:00Z")]]
+        watch(([[
+          on = { ["order.Placed"] = function(saga, event, ctx) %s end },
+          deadlines = { midnight = function(saga, deadline, ctx)
+            note(saga, ctx)
+            %s
+          end }]]):format(midnight, midnight))
+        saga:advance "24d"
+        for _ = 1, 24 do saga:advance "24h" end
+        local times = saga:state().times
+        assert.equal(48, #times)
+        for _, time in ipairs(times) do assert.equal("T00:00:00.000000Z", time:sub(11)) end
+      end)
+
+      it("tries a message again when its retry is due", function()
+        watch [[on = {
+          ["order.Placed"] = function(saga, event, ctx) note(saga, ctx) end,
+          ["payment.Authorized"] = function(saga, event, ctx) note(saga, ctx) end }]]
+        saga.host:fail("order", "payment.Authorized", 2)
+        saga:reply "payment.Authorized"
+        assert.retried(saga.host, "order", { failures = 1 })
+        saga:advance "1h"
+        assert.same({ 0, 20 }, minutes_of(saga:state().times))
+      end)
+
+      it("goes on from the retry that the host was taken to", function()
+        watch [[on = {
+          ["order.Placed"] = function(saga, event, ctx) note(saga, ctx) end,
+          ["payment.Authorized"] = function(saga, event, ctx)
+            note(saga, ctx)
+            saga:deadline("beat", "24h")
+          end },
+          deadlines = { beat = function(saga, deadline, ctx)
+            note(saga, ctx)
+            saga:deadline("beat", "24h")
+          end }]]
+        saga.host:fail("order", "payment.Authorized")
+        saga:reply "payment.Authorized"
+        saga.host:advance_to_retry "order"
+        saga:run():advance "24h"
+        assert.same({ 0, 10, 10 + 24 * 60 }, minutes_of(saga:state().times))
+      end)
+
+      it("raises with the reason of a deadline that fails, and tries it again in time", function()
+        watch [[
+          on = { ["order.Placed"] = function(saga, event, ctx)
+            note(saga, ctx)
+            saga:deadline("beat", "30m", { good_at = 3 })
+          end },
+          deadlines = { beat = function(saga, deadline, ctx)
+            if ctx.attempt < deadline.payload.good_at then error "not yet" end
+            note(saga, ctx)
+          end }]]
+        local good, why = pcall(saga.advance, saga, "31m")
+        assert.is_false(good)
+        assert.matches("order could not fire the deadline 'beat' of 'S%-1': .*order.lua:%d+: not yet", why)
+        assert.is_false(pcall(saga.advance, saga, "11m"))
+        saga:advance "11m"
+        assert.same({ 0, 50 }, minutes_of(saga:state().times))
+      end)
+    end)
+
+    it("lets the clock of a host that is its own go on when it is closed", function()
+      open()
+      local host = saga.host
+      local second = testing.saga(saga.declaration, { host = host })
+      local stood = host:now()
+      assert.equal(stood, host:now())
+      second:close()
+      process.wait_until(function() return host:now() > stood end, 10, "a clock that goes on")
     end)
 
     it("answers late, behind the deadline", function()

@@ -214,6 +214,25 @@ static void a_shifted_clock_is_ahead_by_its_offset(void **state)
     assert_true(before <= now && now <= after);
 }
 
+static void a_clock_that_stands_moves_only_when_told(void **state)
+{
+    struct clock clock = {.offset_us = 3600 * CLOCK_SECOND};
+    int64_t at;
+
+    (void)state;
+    clock_stand(&clock, true);
+    at = clock_now(&clock);
+    assert_int_equal(clock_shift(&clock, 0), at);
+    assert_int_equal(clock_shift(&clock, at + CLOCK_SECOND), at);
+    clock_advance(&clock, CLOCK_SECOND);
+    assert_int_equal(clock_now(&clock), at + CLOCK_SECOND);
+    clock_stand(&clock, false);
+    assert_true(clock_now(&clock) >= at + CLOCK_SECOND);
+    assert_int_equal(clock_shift(&clock, 0), 3601 * CLOCK_SECOND);
+    clock_advance(&clock, CLOCK_SECOND);
+    assert_int_equal(clock_shift(&clock, 0), 3602 * CLOCK_SECOND);
+}
+
 static void monotonic_time_never_goes_back(void **state)
 {
     int64_t before = clock_monotonic();
@@ -360,6 +379,7 @@ int main(void)
         cmocka_unit_test(other_forms_of_time_are_refused),
         cmocka_unit_test(one_wrong_byte_anywhere_is_refused),
         cmocka_unit_test(a_shifted_clock_is_ahead_by_its_offset),
+        cmocka_unit_test(a_clock_that_stands_moves_only_when_told),
         cmocka_unit_test(monotonic_time_never_goes_back),
         cmocka_unit_test(durations_are_exact),
         cmocka_unit_test(sizes_are_exact),
