@@ -40,17 +40,25 @@ static enum status lost(const struct postgres_ear *ear, struct diag *diag)
         "the connection for notifications", diag);
 }
 
+/* Nothing is said for as long as nothing happens, so the session may be idle.
+ * The question follows in the same message. */
+#define STAY_IDLE "SET idle_session_timeout = 0; "
+
 static enum status open_ear(const char *url, struct text channel,
                             struct listener **listener, struct diag *diag)
 {
     enum status status = postgres_connect_check(url, diag);
+    struct buffer question = BUFFER_EMPTY;
     struct postgres_ear *ear;
 
     if (status != STATUS_OK)
         return status;
     ear = mem_alloc(sizeof(*ear));
     ear->base.kind = &postgres_listener;
-    ear->question = mem_copy_text(channel.data, channel.len);
+    buffer_append_string(&question, STAY_IDLE);
+    buffer_append_text(&question, channel);
+    ear->question = mem_copy_text(question.data, question.len);
+    buffer_free(&question);
     ear->conn = postgres_connect_start(url);
     ear->wants = PGRES_POLLING_WRITING;
     if (PQstatus(ear->conn) == CONNECTION_BAD) {
@@ -156,9 +164,7 @@ static enum status ask_to_listen(struct postgres_ear *ear, struct diag *diag)
 
     if (ear->channel == NULL)
         return lost(ear, diag);
-    /* it is silent for as long as nothing happens */
-    buffer_printf(&text, "SET idle_session_timeout = 0; LISTEN %s",
-                  ear->channel);
+    buffer_printf(&text, "LISTEN %s", ear->channel);
     status = send_text(ear, STEP_LISTEN, text.data, diag);
     buffer_free(&text);
     return status;

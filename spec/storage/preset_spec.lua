@@ -106,7 +106,7 @@ dialect.only("postgres", function()
     local host = app:start("run", "--workers", "1")
     process.wait_until(function()
       return tonumber(server:value [[
-        SELECT count(*) FROM pg_stat_activity WHERE usename = 'moontide' AND query LIKE '%LISTEN%'
+        SELECT count(*) FROM pg_stat_activity WHERE usename = 'moontide' AND query LIKE 'LISTEN %'
            AND now() - state_change > interval '2 seconds']]) > 0
     end, LONG, function() return "a connection that is idle for long\n" .. host:err() end)
     app:append { {}, {}, {} }
