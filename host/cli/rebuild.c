@@ -41,7 +41,7 @@ static void print_sentence(struct buffer *out,
     else
         buffer_printf(out,
                       "is reset and replays up to position %" PRId64
-                      " (epoch %" PRId64 "); a running host does it",
+                      " (epoch %" PRId64 "); a host with these scripts does it",
                       report->reset.replay_through, report->reset.epoch);
 }
 
@@ -94,7 +94,8 @@ static void tell_no_host(struct cli *cli, struct waiting *waiting,
     fprintf(cli->err,
             "no host runs projection '%s': its replay stands at position "
             "%" PRId64 " of %" PRId64
-            " until `moontide run` is started; still waiting\n",
+            " until one does with these scripts (`moontide run`, or `moontide "
+            "reload` where one goes by older ones); still waiting\n",
             consumer, now->done, now->through);
 }
 

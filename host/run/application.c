@@ -205,16 +205,8 @@ enum status application_tables(struct application *app,
             continue;
         if (declaration->kind == DECLARATION_PROJECTION)
             status = prepare_query_table(app, declaration, diag);
-        else if (declaration->tables_file != NULL &&
-                 app->settings->schema_create)
-            status = db_script(app->db, declaration->tables_sql, DB_SCRIPT,
-                               diag);
-        if (status == STATUS_PERMANENT && declaration->tables_file != NULL) {
-            diag->status = STATUS_CONFIG;
-            return diag_wrap(diag, "%s:%d: tables of '%s' (%s)",
-                             declaration->file, declaration->line,
-                             declaration->name, declaration->tables_file);
-        }
+        else
+            status = declared_table_script(app, declaration, diag);
         if (status != STATUS_OK)
             return diag_wrap(diag, "%s:%d", declaration->file,
                              declaration->line);

@@ -108,3 +108,30 @@ enum status declared_table_on_change(struct application *app,
         return STATUS_OK;
     return declared_table_unfit(app, declaration, anew, diag);
 }
+
+enum status declared_table_script(struct application *app,
+                                  const struct declaration *declaration,
+                                  struct diag *diag)
+{
+    enum status status;
+
+    if (declaration->tables_file == NULL || !app->settings->schema_create)
+        return STATUS_OK;
+    status = db_script(app->db, declaration->tables_sql, DB_SCRIPT, diag);
+    if (status != STATUS_PERMANENT)
+        return status;
+    diag->status = STATUS_CONFIG;
+    return diag_wrap(diag, "tables of '%s' (%s)", declaration->name,
+                     declaration->tables_file);
+}
+
+bool declared_table_made(struct application *app,
+                         const struct declaration *declaration,
+                         enum status *status, struct diag *diag)
+{
+    if (*status != STATUS_FAILED || declaration->tables_file == NULL ||
+        !app->settings->schema_create || *db_missing_table(app->db) == '\0')
+        return false;
+    *status = declared_table_script(app, declaration, diag);
+    return *status == STATUS_OK;
+}

@@ -1,6 +1,8 @@
 /*
- * Declared table -- the query table of a declaration: made and checked at a
- * start, and made anew by a rebuild when it has another shape.
+ * Declared table -- the tables of a declaration. The query table of a
+ * projection is made and checked at a start, and made anew by a rebuild when it
+ * has another shape. Of an SQL projection they are made by its own SQL, which
+ * leaves alone what is there.
  */
 #ifndef HOST_RUN_DECLARED_TABLE_H
 #define HOST_RUN_DECLARED_TABLE_H
@@ -29,5 +31,18 @@ enum status declared_table_drop(struct application *app,
 enum status declared_table_on_change(struct application *app,
                                      const struct declaration *declaration,
                                      bool *anew, struct diag *diag) MUST_CHECK;
+
+/** Runs the SQL of `tables`, while schema.create is on. CONFIG, with the file
+ * and what is wrong with it, when it cannot be run. */
+enum status declared_table_script(struct application *app,
+                                  const struct declaration *declaration,
+                                  struct diag *diag) MUST_CHECK;
+
+/** Whether what FAILED with `status` may be tried again: a table was not
+ * there, and is made by now. Otherwise status and `diag` are as they were,
+ * unless making it failed. */
+bool declared_table_made(struct application *app,
+                         const struct declaration *declaration,
+                         enum status *status, struct diag *diag);
 
 #endif

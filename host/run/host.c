@@ -357,6 +357,9 @@ static enum status step_worker(struct host *host, struct worker *worker,
     struct consumer *consumer = &worker->declared.consumer;
     enum status status = reset_if_asked(consumer, worked, diag);
 
+    if (declared_table_made(host->app, worker->declared.declaration, &status,
+                            diag))
+        status = reset_if_asked(consumer, worked, diag);
     if (status != STATUS_OK || *worked)
         return status;
     status = consumer_step(consumer, &worker->topic->watch.mark, worked, diag);

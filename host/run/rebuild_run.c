@@ -109,8 +109,12 @@ static enum status run_once(struct application *app,
     status = declared_table_unfit(app, declared->declaration, &unfit, diag);
     if (status != STATUS_OK)
         return status;
-    if (order->key == NULL && (unfit || rebuild_is_changed(c)))
-        return rebuild_changed(app, declared, report, diag);
+    if (order->key == NULL && (unfit || rebuild_is_changed(c))) {
+        status = declared_table_script(app, declared->declaration, diag);
+        return status == STATUS_OK
+                   ? rebuild_changed(app, declared, report, diag)
+                   : status;
+    }
     if (unfit) /* says what is wrong with it, or makes it */
         status = declared_table_prepare(app, declared->declaration, diag);
     if (status != STATUS_OK)
@@ -133,6 +137,7 @@ enum status rebuild_run(struct application *app,
     const struct declaration *declaration;
     struct declared_consumer declared;
     int64_t end = clock_monotonic() + TRY_FOR_US;
+    bool made = false; /* a table that was not there */
     enum status status = declared_consumer_find(app, order->consumer,
                                                 &declaration, diag);
 
@@ -144,17 +149,15 @@ enum status rebuild_run(struct application *app,
     status = start_open(&declared.consumer, diag);
     while (status == STATUS_OK) {
         status = run_once(app, &declared, order, report, diag);
+        if (!made && declared_table_made(app, declaration, &status, diag)) {
+            made = true;
+            continue;
+        }
         if (status != STATUS_CONFLICT || clock_monotonic() >= end)
             break;
         status = STATUS_OK;
     }
     declared_consumer_free(&declared);
-    if (status == STATUS_FAILED && declaration->tables_file != NULL)
-        return diag_append(diag,
-                           "; where a table of %s is missing, a host makes it "
-                           "when it starts (`moontide run`): rebuild after "
-                           "that",
-                           declaration->tables_file);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "consumer/declared.h"
 #include "model/saga_declared.h"
 #include "run/host_parts.h"
+#include "run/status_declaration.h"
 
 void reload_report_free(struct reload_report *report)
 {
@@ -54,20 +55,25 @@ static enum status refuse_halting(const struct halting *halting,
 {
     const struct declaration *first = halting->first;
     struct buffer what = BUFFER_EMPTY, others = BUFFER_EMPTY;
+    struct buffer tables = BUFFER_EMPTY;
 
     fingerprint_describe(&halting->change, &what);
+    buffer_append_string(&tables, "");
+    status_declaration_tables(&halting->change, first->tables_file, first->name,
+                              &tables);
     if (halting->count > 1)
         buffer_printf(&others, " (and %zu more)", halting->count - 1);
     diag_set(diag, STATUS_REFUSED,
              "%s:%d: %s '%s'%s would be halted with DECLARATION_CHANGED: %s "
              "changed since its read models were derived; say on_change = "
              "\"rebuild\" there, or `moontide rebuild %s` and reload again to "
-             "derive them anew, or `moontide reload --accept` to keep them",
+             "derive them anew, or `moontide reload --accept` to keep them%s",
              first->file, first->line, declaration_kind_word(first->kind),
              first->name, buffer_text(&others).data, buffer_text(&what).data,
-             first->name);
+             first->name, tables.data);
     buffer_free(&what);
     buffer_free(&others);
+    buffer_free(&tables);
     return STATUS_REFUSED;
 }
 

@@ -65,7 +65,8 @@ struct status_consumer {
     /* The declaration beside what is stored; EQUAL unless there is both. */
     struct fingerprint_change change;
     bool rebuild_on_change;
-    bool rebuildable; /* false: an SQL projection without a reset */
+    bool rebuildable;   /* false: an SQL projection without a reset */
+    const char *tables; /* file of an SQL projection's tables, or NULL */
     struct status_owner *owners;
     size_t nowners;
     int64_t epoch;

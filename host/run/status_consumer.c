@@ -94,6 +94,9 @@ static void compare(const struct status_reading *reading,
     consumer->rebuild_on_change = declaration->rebuild_on_change;
     consumer->rebuildable = declaration->kind == DECLARATION_PROJECTION ||
                             declaration->resettable;
+    if (declaration->tables_file != NULL)
+        consumer->tables = arena_string(&reading->report->arena,
+                                        text_of(declaration->tables_file));
     if (declaration_is_projection(declaration) && stored.data != NULL)
         consumer->change = fingerprint_compare(stored,
                                                &declaration->fingerprint);

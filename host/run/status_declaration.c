@@ -16,6 +16,19 @@ static void what_to_do(const struct status_consumer *consumer,
                   consumer->name);
 }
 
+/* CREATE TABLE IF NOT EXISTS says nothing about a table that it left alone. */
+void status_declaration_tables(const struct fingerprint_change *change,
+                               const char *tables, const char *name,
+                               struct buffer *sentence)
+{
+    if (change->part[FINGERPRINT_SHAPE] && tables != NULL)
+        buffer_printf(sentence,
+                      "; %s makes what is missing and leaves a table that is "
+                      "there as it is: drop or alter one that is to change "
+                      "before `moontide rebuild %s`",
+                      tables, name);
+}
+
 static void what_changed(const struct status_consumer *consumer,
                          struct buffer *sentence)
 {
@@ -47,6 +60,8 @@ void status_declaration_halted(const struct status_consumer *consumer,
     buffer_append_string(sentence,
                          ", and declared as before it goes on with the next "
                          "start of the host");
+    status_declaration_tables(&consumer->change, consumer->tables,
+                              consumer->name, sentence);
 }
 
 /* A start compares it: it runs, or what halted it is tried again. */
@@ -76,6 +91,8 @@ void status_declaration_warn(const struct status_consumer *consumer,
     /* before that there is nothing to accept */
     buffer_append_string(sentence, "; once it is halted, ");
     what_to_do(consumer, sentence);
+    status_declaration_tables(&consumer->change, consumer->tables,
+                              consumer->name, sentence);
 }
 
 void status_declaration_note(const struct status_consumer *consumer,
@@ -92,6 +109,8 @@ void status_declaration_note(const struct status_consumer *consumer,
                       "the host, as on_change says: ",
                       consumer->type, consumer->name);
         what_changed(consumer, sentence);
+        status_declaration_tables(&consumer->change, consumer->tables,
+                                  consumer->name, sentence);
     } else if (older) {
         buffer_printf(sentence,
                       "%s '%s' holds history that was derived by older code",

@@ -17,6 +17,12 @@ bool status_declaration_will_halt(const struct status_consumer *consumer);
 void status_declaration_warn(const struct status_consumer *consumer,
                              struct buffer *sentence);
 
+/** What a rebuild does not do to the tables of an SQL projection, when their
+ * SQL has changed; appends nothing otherwise. `tables`: its file, or NULL. */
+void status_declaration_tables(const struct fingerprint_change *change,
+                               const char *tables, const char *name,
+                               struct buffer *sentence);
+
 /** What is worth knowing and not wrong; appends nothing when there is none. */
 void status_declaration_note(const struct status_consumer *consumer,
                              struct buffer *sentence);
