@@ -127,6 +127,7 @@ struct entry {
     enum log_level level;
     const struct log_about *about;
     struct text message;
+    int64_t at;      /* when it happened, by the log's clock */
     int64_t repeats; /* left out before it */
 };
 
@@ -239,21 +240,21 @@ static void append_entry(struct buffer *line, const struct log *log,
                          const struct entry *entry)
 {
     const char *word = level_words[entry->level];
-    char now[CLOCK_TEXT_SIZE];
+    char at[CLOCK_TEXT_SIZE];
 
-    clock_format(clock_now(log->clock), now);
+    clock_format(entry->at, at);
     switch (log->format) {
     case LOG_TEXT:
-        buffer_printf(line, "%.8s %-5s ", now + 11, word);
+        buffer_printf(line, "%.8s %-5s ", at + 11, word);
         append_lines(line, entry);
         break;
     case LOG_LOGFMT:
-        buffer_printf(line, "ts=%.23sZ level=%s msg=", now, word);
+        buffer_printf(line, "ts=%.23sZ level=%s msg=", at, word);
         append_value(line, entry->message);
         append_about(line, entry);
         break;
     case LOG_JSON:
-        buffer_printf(line, "{\"ts\":\"%.23sZ\",\"level\":\"%s\",\"msg\":", now,
+        buffer_printf(line, "{\"ts\":\"%.23sZ\",\"level\":\"%s\",\"msg\":", at,
                       word);
         append_quoted(line, entry->message);
         append_members(line, entry);
@@ -309,6 +310,7 @@ static void keep(const struct log *log, uint64_t kind,
                  const struct entry *entry)
 {
     struct log_line line = {.level = (int)entry->level,
+                            .at = entry->at,
                             .position = entry->about->position};
 
     buffer_append_text(&line.message, entry->message);
@@ -337,8 +339,11 @@ void log_tell(const struct log *log, bool all)
             .fields = line.fields.data,
         };
 
-        write_entry(log, &(struct entry){(enum log_level)line.level, &about,
-                                         buffer_text(&line.message), repeats});
+        write_entry(log, &(struct entry){.level = (enum log_level)line.level,
+                                         .about = &about,
+                                         .message = buffer_text(&line.message),
+                                         .at = line.at,
+                                         .repeats = repeats});
         log_line_free(&line);
     }
     errno = saved_errno;
@@ -364,6 +369,7 @@ void log_write_at(const char *place, const struct log *log,
     buffer_vprintf(&message, format, args);
     va_end(args);
     entry.message = buffer_text(&message);
+    entry.at = clock_now(log->clock);
     limited = log->limit != NULL && !entry.about->every;
     if (limited)
         kind = kind_of(place, &entry);

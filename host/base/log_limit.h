@@ -24,6 +24,7 @@ struct log_limit; /* base/log_limit.c */
 /** A line, so that it can be written later. `about` is its pairs, encoded. */
 struct log_line {
     int level;
+    int64_t at;       /* when it happened: it is written later */
     int64_t position; /* 0: none */
     struct buffer message;
     struct buffer consumer, topic, message_id, fields; /* data NULL: none */

@@ -191,6 +191,29 @@ static void storm(struct sink *sink, const struct log_about *about)
     fflush(sink->log.out);
 }
 
+/* Told later it would look like news of what is over by then. */
+static void
+a_line_that_is_told_later_has_the_time_of_what_it_tells(void **state)
+{
+    static const struct log_about about = {.consumer = "orders"};
+    struct clock clock = {.stands = true, .stands_at = START};
+    struct sink sink;
+    char said[CLOCK_TEXT_SIZE];
+
+    (void)state;
+    clock_format(START, said);
+    open_sink(&sink, LOG_LOGFMT);
+    sink.log.clock = &clock;
+    storm(&sink, &about);
+    clock_advance(&clock, 3600 * CLOCK_SECOND);
+    log_tell(&sink.log, true);
+    assert_int_equal(lines_of(&sink), LOG_LIMIT_FIRST + 1);
+    for (const char *line = sink.written; *line != '\0';
+         line = strchr(line, '\n') + 1)
+        assert_memory_equal(line + strlen("ts="), said, 23);
+    close_sink(&sink);
+}
+
 static void a_repeated_line_says_how_many_were_left_out(void **state)
 {
     static const char *const ends[] = {
@@ -271,6 +294,8 @@ int main(void)
         cmocka_unit_test(at_the_end_all_of_it_is_had),
         cmocka_unit_test(
             more_kinds_than_there_is_room_for_are_limited_together),
+        cmocka_unit_test(
+            a_line_that_is_told_later_has_the_time_of_what_it_tells),
         cmocka_unit_test(a_repeated_line_says_how_many_were_left_out),
         cmocka_unit_test(
             other_consumers_topics_levels_and_places_are_not_alike),
