@@ -9,7 +9,26 @@
 
 #define SLIPS_MAX 2 /* letters; more makes another word */
 
+/* A file with functions, of which `ref` is one: they share its globals. */
+struct file {
+    const char *chunk;
+    int ref;
+};
+
+/* A variable that is no local, where it is used. */
+struct use {
+    const struct file *file;
+    const char *variable;
+    int line;
+    bool assigned;
+};
+
 struct warnings {
+    struct file *files;
+    size_t nfiles;
+    struct use *uses;
+    size_t nuses;
+    const struct file *file; /* that is looked through for uses */
     struct arena *arena;
     const char **items;
     size_t count, capacity;
@@ -48,6 +67,16 @@ static void warn(void *arg, const char *variable, int line)
     buffer_free(&text);
 }
 
+static void note_file(struct warnings *w, const char *chunk, int ref)
+{
+    for (size_t i = 0; i < w->nfiles; i++)
+        if (strcmp(w->files[i].chunk, chunk) == 0)
+            return;
+    w->files = arena_grow(w->arena, w->files, w->nfiles, sizeof(*w->files));
+    w->files[w->nfiles++] = (struct file){
+        .chunk = arena_string(w->arena, text_of(chunk)), .ref = ref};
+}
+
 static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
                           struct warnings *w)
 {
@@ -65,7 +94,68 @@ static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
         .last = info.lastlinedefined,
     };
     w->chunk = function.chunk;
+    note_file(w, function.chunk, ref);
     upvalue_scan_function(scan, &function, warn, w);
+}
+
+/* --- variables that nobody declares
+ * ------------------------------------------------------------------------- */
+
+static void note_use(void *arg, const char *variable, int line, bool assigned)
+{
+    struct warnings *w = arg;
+
+    w->uses = arena_grow(w->arena, w->uses, w->nuses, sizeof(*w->uses));
+    w->uses[w->nuses++] = (struct use){
+        .file = w->file,
+        .variable = arena_string(w->arena, text_of(variable)),
+        .line = line,
+        .assigned = assigned,
+    };
+}
+
+static void find_uses(struct upvalue_scan *scan, struct warnings *w)
+{
+    for (size_t i = 0; i < w->nfiles; i++) {
+        w->file = &w->files[i];
+        upvalue_scan_globals(scan, w->file->chunk, note_use, w);
+    }
+}
+
+static bool is_known(lua_State *L, const struct use *use)
+{
+    bool known;
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, use->file->ref);
+    lua_getfenv(L, -1);
+    lua_getfield(L, -1, use->variable);
+    known = !lua_isnil(L, -1);
+    lua_pop(L, 3);
+    return known;
+}
+
+/* Nothing but a call of the function would tell. */
+static void warn_of_uses(lua_State *L, struct warnings *w)
+{
+    for (size_t i = 0; i < w->nuses; i++) {
+        const struct use *use = &w->uses[i];
+        struct buffer text = BUFFER_EMPTY;
+
+        if (!use->assigned && is_known(L, use))
+            continue;
+        buffer_printf(&text, "%s:%d: ", use->file->chunk, use->line);
+        if (use->assigned)
+            buffer_printf(&text,
+                          "\"%s\" is assigned and no local: that fails when "
+                          "it runs; declare it with local",
+                          use->variable);
+        else
+            buffer_printf(&text,
+                          "\"%s\" is read, and nobody declares it: it is nil",
+                          use->variable);
+        add(w, buffer_text(&text));
+        buffer_free(&text);
+    }
 }
 
 /* --- types that nobody declares
@@ -166,7 +256,10 @@ void declare_warnings_find(lua_State *L, struct declare_set *set)
         w.what = "the on_end function";
         scan_function(L, scan, set->code[i].on_end, &w);
     }
+    if (scan != NULL)
+        find_uses(scan, &w);
     upvalue_scan_close(scan);
+    warn_of_uses(L, &w);
     find_slips(set, &w);
     if (w.items == NULL)
         w.items = arena_alloc_zero(set->arena, sizeof(*w.items));

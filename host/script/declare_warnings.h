@@ -1,7 +1,7 @@
 /*
  * Declare warnings -- what in the functions of declarations is likely a
- * mistake, though nothing forbids it: a value kept in a local of the file. Part
- * of declare.c.
+ * mistake, though nothing forbids it before it runs: a value kept in a local of
+ * the file, a variable that nobody declares. Part of declare.c.
  */
 #ifndef HOST_SCRIPT_DECLARE_WARNINGS_H
 #define HOST_SCRIPT_DECLARE_WARNINGS_H

@@ -23,6 +23,7 @@ struct job {
     struct upvalue_scan *scan;
     const struct upvalue_function *function;
     upvalue_fn fn;
+    global_fn global; /* instead: of the whole file */
     void *arg;
 };
 
@@ -66,23 +67,41 @@ void upvalue_scan_close(struct upvalue_scan *scan)
     mem_free(scan);
 }
 
+static void tell(lua_State *L, const struct job *job)
+{
+    const char *variable;
+    int line;
+
+    lua_getfield(L, -1, "line");
+    lua_getfield(L, -2, "name");
+    lua_getfield(L, -3, "assigned");
+    variable = lua_tostring(L, -2);
+    line = (int)lua_tointeger(L, -3);
+    if (job->function != NULL)
+        job->fn(job->arg, variable, line);
+    else
+        job->global(job->arg, variable, line, lua_toboolean(L, -1) != 0);
+    lua_pop(L, 3);
+}
+
 static int run_scan(lua_State *L)
 {
     struct job *job = lua_touserdata(L, 1);
     const struct upvalue_scan *scan = job->scan;
 
     lua_getfield(L, LUA_REGISTRYINDEX, "moontide.scan");
+    lua_getfield(L, -1, job->function != NULL ? "assigned" : "globals");
     lua_pushlstring(L, scan->source.data, scan->source.len);
     lua_pushfstring(L, "@%s", scan->chunk);
-    lua_pushinteger(L, job->function->first);
-    lua_pushinteger(L, job->function->last);
-    lua_call(L, 4, 1);
+    if (job->function != NULL) {
+        lua_pushinteger(L, job->function->first);
+        lua_pushinteger(L, job->function->last);
+    }
+    lua_call(L, job->function != NULL ? 4 : 2, 1);
     for (int i = 1; i <= (int)lua_objlen(L, -1); i++) {
         lua_rawgeti(L, -1, i);
-        lua_getfield(L, -1, "line");
-        lua_getfield(L, -2, "name");
-        job->fn(job->arg, lua_tostring(L, -1), (int)lua_tointeger(L, -2));
-        lua_pop(L, 3);
+        tell(L, job);
+        lua_pop(L, 1);
     }
     return 0;
 }
@@ -106,15 +125,29 @@ static bool load_source(struct upvalue_scan *scan, const char *chunk)
            scan->source.len > 0;
 }
 
+/* A scan that fails finds nothing: its warnings are a courtesy. */
+static void run(struct job *job, const char *chunk)
+{
+    struct diag diag;
+
+    if (load_source(job->scan, chunk) &&
+        lua_call_foreign(job->scan->L, run_scan, job, &diag) != STATUS_OK)
+        buffer_clear(&job->scan->source);
+}
+
 void upvalue_scan_function(struct upvalue_scan *scan,
                            const struct upvalue_function *function,
                            upvalue_fn fn, void *arg)
 {
-    struct job job = {scan, function, fn, arg};
-    struct diag diag;
+    struct job job = {.scan = scan, .function = function, .fn = fn, .arg = arg};
 
-    /* a scan that fails finds nothing: its warnings are a courtesy */
-    if (load_source(scan, function->chunk) &&
-        lua_call_foreign(scan->L, run_scan, &job, &diag) != STATUS_OK)
-        buffer_clear(&scan->source);
+    run(&job, function->chunk);
+}
+
+void upvalue_scan_globals(struct upvalue_scan *scan, const char *chunk,
+                          global_fn fn, void *arg)
+{
+    struct job job = {.scan = scan, .global = fn, .arg = arg};
+
+    run(&job, chunk);
 }

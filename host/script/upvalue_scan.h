@@ -1,6 +1,7 @@
 /*
- * Upvalue scan -- warns of file-level locals that a user's function assigns:
- * they survive messages and rollbacks. Reads bytecode in a Lua state of its
+ * Upvalue scan -- warns of file-level locals that a user's function assigns,
+ * which survive messages and rollbacks, and finds the global variables that a
+ * file uses, most of which are slips. Reads bytecode in a Lua state of its
  * own, because the libraries for that are not for scripts.
  */
 #ifndef HOST_SCRIPT_UPVALUE_SCAN_H
@@ -8,6 +9,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+
+#include <stdbool.h>
 
 struct upvalue_scan; /* script/upvalue_scan.c */
 
@@ -27,5 +30,12 @@ void upvalue_scan_close(struct upvalue_scan *scan); /* NULL is allowed */
 void upvalue_scan_function(struct upvalue_scan *scan,
                            const struct upvalue_function *function,
                            upvalue_fn fn, void *arg);
+
+typedef void (*global_fn)(void *arg, const char *variable, int line,
+                          bool assigned);
+
+/** Calls fn for each global variable that the file uses, by lines. */
+void upvalue_scan_globals(struct upvalue_scan *scan, const char *chunk,
+                          global_fn fn, void *arg);
 
 #endif

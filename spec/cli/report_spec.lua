@@ -151,6 +151,27 @@ return moontide.projection "warn" { on = { ["t"] = function() seen = seen + 1 en
       assert.equal("", app:ok("check", "--quiet"))
     end)
 
+    it("warns of variables that nobody declares, in handlers and what the file has beside them", function()
+      app:write("handlers/lib/money.lua", "return { total = function() return 1 end }")
+      app:write("handlers/warn.lua", [[local moontide = require "moontide"
+local money = require "lib.money"
+local function total(event) return mony.total(event) + money.total(event) end
+return moontide.projection "warn" { on = {
+  ["t"] = function(state, event)
+    local day = string.sub(event.occurred_at, 1, 10)
+    state.day, sum = day, total(event)
+    if os then print(tostring(_G.pairs), _VERSION) end
+  end } }]])
+      local OS = 'handlers/warn.lua:8: "os" is read, and nobody declares it: it is nil'
+      local others = {
+        'handlers/warn.lua:3: "mony" is read, and nobody declares it: it is nil',
+        'handlers/warn.lua:7: "sum" is assigned and no local: that fails when it runs; declare it with local',
+      }
+      assert.same({ others[1], others[2], OS }, app:json("check").warnings)
+      app:configure 'grants = { "os" }'
+      assert.same(others, app:json("check").warnings)
+    end)
+
     it("warns of a type in on that no event type declares when a declared one is near", function()
       app:write("handlers/booking.lua", [[local moontide = require "moontide"
 local nothing = function() end
