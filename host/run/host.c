@@ -469,11 +469,6 @@ enum status host_step(struct host *host, struct host_progress *progress,
     host->worked = status == STATUS_OK && any;
     progress->idle = status == STATUS_OK && !any && !host->marks_wait &&
                      !host_retains_more(host);
-    if (status == STATUS_OK) {
-        backoff_reset(&host->backoff);
-        host->conflicted_at = 0;
-        host_tell_trouble(host, NULL);
-    }
     return status;
 }
 

@@ -79,6 +79,13 @@ static bool is_trouble(struct host *host, enum status status)
     return now - host->conflicted_at >= CONFLICTS_QUIET_US;
 }
 
+static void end_trouble(struct host *host)
+{
+    backoff_reset(&host->backoff);
+    host->conflicted_at = 0;
+    host_tell_trouble(host, NULL);
+}
+
 /* Waits and makes the connection good again. It is told once, not each time. */
 static enum status recover(struct host *host, enum status status,
                            struct diag *diag)
@@ -114,31 +121,6 @@ void host_retry_stuck(struct host *host)
     }
 }
 
-/* Rounds until this instance has nothing left, or *stop is set. */
-static enum status rest_until_idle(struct host *host,
-                                   const volatile sig_atomic_t *stop,
-                                   host_progress_fn fn, void *arg,
-                                   struct diag *diag)
-{
-    struct host_progress progress = {.idle = false};
-    int tries = 0;
-    enum status status = STATUS_OK;
-
-    while (!progress.idle && !*stop) {
-        status = host_step(host, &progress, diag);
-        if (host_is_passing(status) && ++tries < RUN_TRIES)
-            status = recover(host, status, diag);
-        else if (status == STATUS_OK)
-            tries = 0;
-        if (status != STATUS_OK &&
-            (!host_is_passing(status) || tries >= RUN_TRIES))
-            return status;
-        if (fn != NULL)
-            fn(arg, &progress);
-    }
-    return host_save(host, diag);
-}
-
 static void tell_waiting(struct host *host)
 {
     if (!host->lease.waits_told)
@@ -149,36 +131,68 @@ static void tell_waiting(struct host *host)
 
 /* What others have in hand belongs to what is there, and so does what an
  * instance has left behind that has not lapsed yet. */
+static enum status wait_for_others(struct host *host, bool *done,
+                                   struct diag *diag)
+{
+    enum status status = host_lease_others_done(host, done, diag);
+
+    if (status != STATUS_OK || (*done && !host_marks_are_left(host)))
+        return status;
+    if (!*done)
+        tell_waiting(host);
+    *done = false;
+    host_pause(host, OTHERS_PAUSE_US);
+    return STATUS_OK;
+}
+
+/* Once this instance has nothing left to apply. */
+static enum status wind_up(struct host *host, const volatile sig_atomic_t *stop,
+                           bool *done, struct diag *diag)
+{
+    enum status status = host_save(host, diag);
+
+    if (status == STATUS_OK)
+        status = wait_for_others(host, done, diag);
+    if (status != STATUS_OK || !*done)
+        return status;
+    /* what was read up to here need not be kept for it */
+    host->retainer.looked = host->saga_retainer.looked = false;
+    do {
+        status = host_retain(host, false, diag);
+    } while (status == STATUS_OK && host_retains_more(host) && !*stop);
+    return status == STATUS_OK ? host_compact_all(host, stop, diag) : status;
+}
+
 enum status host_run_until_idle(struct host *host,
                                 const volatile sig_atomic_t *stop,
                                 host_progress_fn fn, void *arg,
                                 struct diag *diag)
 {
+    struct host_progress progress = {.idle = false};
+    enum status status = STATUS_OK;
     bool done = false;
-    enum status status;
+    int tries = 0;
 
-    for (;;) {
-        status = rest_until_idle(host, stop, fn, arg, diag);
-        if (status == STATUS_OK && !*stop)
-            status = host_lease_others_done(host, &done, diag);
-        if (status != STATUS_OK || *stop)
-            return status;
-        if (done && !host_marks_are_left(host))
-            break;
-        if (!done)
-            tell_waiting(host);
-        host_pause(host, OTHERS_PAUSE_US);
+    while (!done && !*stop) {
+        status = host_step(host, &progress, diag);
+        if (fn != NULL)
+            fn(arg, &progress);
+        if (status == STATUS_OK && progress.idle)
+            status = wind_up(host, stop, &done, diag);
+        if (status == STATUS_OK) {
+            end_trouble(host);
+            tries = 0;
+        } else {
+            done = false;
+            if (host_is_passing(status) && ++tries < RUN_TRIES)
+                status = recover(host, status, diag);
+            if (status != STATUS_OK &&
+                (!host_is_passing(status) || tries >= RUN_TRIES))
+                return status;
+        }
     }
-    /* what was read up to here need not be kept for it */
-    host->retainer.looked = host->saga_retainer.looked = false;
-    do {
-        if (status == STATUS_OK)
-            status = host_retain(host, false, diag);
-    } while (status == STATUS_OK && host_retains_more(host) && !*stop);
-    if (status == STATUS_OK)
-        status = host_compact_all(host, stop, diag);
-    if (status != STATUS_OK || *stop)
-        return status;
+    if (*stop)
+        return STATUS_OK; /* what it read is saved when it is closed */
     /* Nobody waits here until the mark moves. */
     host_tell_blocked_now(host);
     status = host_stuck(host, diag);
@@ -193,10 +207,12 @@ enum status host_drain(struct host *host, struct host_progress *progress,
 
     do {
         status = host_step(host, progress, diag);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK) {
+            end_trouble(host);
             tries = 0;
-        else if (status == STATUS_LOST && ++tries < RUN_TRIES)
+        } else if (status == STATUS_LOST && ++tries < RUN_TRIES) {
             status = recover(host, status, diag);
+        }
         if (status == STATUS_OK && progress->idle &&
             host_marks_are_left(host)) {
             host_pause(host, OTHERS_PAUSE_US);
@@ -234,6 +250,8 @@ static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
                                            diag);
         if (status == STATUS_OK)
             status = host_step(host, &progress, diag);
+        if (status == STATUS_OK)
+            end_trouble(host);
         while (host_is_passing(status) && !*stop)
             status = recover(host, status, diag);
         if (status != STATUS_OK && !host_is_passing(status))

@@ -32,7 +32,8 @@ dialect.each(function(database)
     local app
 
     before_each(function()
-      app = application.new { database = database }
+      -- a start waits for ten seconds more than that
+      app = application.new { database = database, config = 'limits = { time = "45s" }' }
       ledger.add(app)
       app:append { {} }
     end)
@@ -161,9 +162,38 @@ dialect.servers(function(database)
   end)
 end)
 
+-- A file is locked as a whole, and so for all that comes before, too.
+dialect.servers(function(database)
+  describe("a run to idle that meets locks when all is applied", function()
+    it("waits for them, and saves then how far it read", function()
+      local app = application.new { database = database, config = "partitions = 12" }
+      finally(function() app:close() end)
+      ledger.add(app)
+      app:ok("run", "--until-idle")
+      app.db:execute "CREATE TABLE gate (n INTEGER)"
+      app.db:execute "INSERT INTO gate VALUES (1)"
+      for _, statement in ipairs(app.db:trigger { name = "pass", on = "CONSUMER_CHECKPOINTS", at = "BEFORE UPDATE",
+        only = "NEW.position > 0", body = "UPDATE gate SET n = n" }) do
+        app.db:command(statement)
+      end
+      app:append { { type = "thing.Ignored" } }
+      local lock = app.db:hold "BEGIN; UPDATE gate SET n = n;"
+      local host = app:start("run", "--until-idle")
+      process.wait_until(function() return host:err():find("trying again", 1, true) or not host:alive() end, 30,
+        function() return host:err() end)
+      assert.is_true(host:alive(), host:err())
+      lock.release()
+      local result = host:wait(30)
+      assert.equal(0, result.code, result.err)
+      assert.equal("12|1|1", app.db:value [[SELECT count(position), min(position), max(position)
+        FROM CONSUMER_CHECKPOINTS]])
+    end)
+  end)
+end)
+
 describe("a start that meets a file that is locked as a whole", function()
   it("waits for it", function()
-    local app = application.new { database = dialect.sqlite() }
+    local app = application.new { database = dialect.sqlite(), config = 'limits = { time = "45s" }' }
     finally(function() app:close() end)
     ledger.add(app)
     app:append { {} }
