@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Hosts that start at once make tables one after the other; the number is
- * arbitrary, but the same in every version. */
-#define SCRIPT_LOCK "SELECT pg_advisory_xact_lock(5638276114023)"
+/* Hosts of one schema that start at once make tables one after the other; the
+ * number is arbitrary, but the same in every version. */
+#define SCRIPT_LOCK                                                            \
+    "SELECT pg_advisory_xact_lock(5638276114023 + coalesce((SELECT"            \
+    " oid::bigint FROM pg_catalog.pg_namespace"                                \
+    " WHERE nspname = current_schema()), 0))"
 
 /* --- one statement ------------------------------------------------------- */
 

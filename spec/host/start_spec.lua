@@ -191,6 +191,28 @@ dialect.servers(function(database)
   end)
 end)
 
+-- Elsewhere each application has a database of its own.
+dialect.only("postgres", function(database)
+  describe("a start that waits", function()
+    it("does not keep those of applications in other schemas waiting", function()
+      local app = application.new { database = database }
+      local other = application.new { database = database, config = 'lease = { duration = "20s" }' }
+      finally(function() other:close() app:close() end)
+      ledger.add(app)
+      ledger.add(other)
+      -- another session makes a table of the other one just now
+      local lock = other.db:hold "BEGIN; CREATE TABLE ledger (id UUID, position BIGINT);"
+      local host = other:start("run", "--until-idle")
+      process.wait_until(lock.blocks, 30, function() return "a start that waits\n" .. host:err() end)
+      local result = app:expect(0, "run", "--until-idle")
+      assert.is_nil(result.err:find(WAITS, 1, true), result.err)
+      lock.release()
+      result = host:wait(30)
+      assert.equal(0, result.code, result.err)
+    end)
+  end)
+end)
+
 describe("a start that meets a file that is locked as a whole", function()
   it("waits for it", function()
     local app = application.new { database = dialect.sqlite(), config = 'limits = { time = "45s" }' }
