@@ -47,7 +47,9 @@ function Application:configure(fields)
   local lease = fields:find "lease" and "" or ' lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" },'
   -- nor is what a host that has nothing to do comes to see
   local poll = fields:find "poll" and "" or ' poll = { max_interval = "20ms" },'
-  self:write("moontide.conf.lua", ("return {%s%s\n  %s%s%s\n}\n"):format(lease, poll, database, once, fields))
+  -- and a batch in hand may take long on a busy machine
+  local stop = fields:find "stop_timeout" and "" or ' stop_timeout = "2m",'
+  self:write("moontide.conf.lua", ("return {%s%s%s\n  %s%s%s\n}\n"):format(lease, poll, stop, database, once, fields))
 end
 
 local function show(words, result)

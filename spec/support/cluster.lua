@@ -9,7 +9,7 @@ local process = require "spec.support.process"
 
 local cluster = {}
 
-local LIMIT = 240 -- seconds that a server lives at most, whatever becomes of the spec
+local LIMIT = 900 -- seconds that a server lives at most, whatever becomes of the spec
 local START_LIMIT = 60
 
 local function command(text)

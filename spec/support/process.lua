@@ -19,6 +19,8 @@ local PAUSE_MS = 5         -- between two looks at a condition, at first
 local LONGEST_PAUSE_MS = 100
 local TIMED_OUT = 124 -- exit code of timeout(1)
 local RUN_LIMIT = 120 -- seconds
+local BACKGROUND_LIMIT = 900 -- seconds: what is started in the background is ended by its spec
+local LEAST_WAIT = 120 -- seconds: a process may stand for long on a machine that does other things
 
 -- What every program needs from the machine; all else must be asked for.
 local KEPT = { "PATH", "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS" }
@@ -54,10 +56,13 @@ end
 --- wait_until(condition, seconds, what): asks again and again until the
 -- condition holds and gives its value. Past the deadline it raises, with
 -- `what` was waited for: a text, or a function that gives one (the evidence).
+-- The deadline ends specs that hang and says nothing of speed, so it is LEAST_WAIT
+-- at least.
 -- Most conditions start a program: the longer it takes, the less often they are
 -- looked at, so that who waits leaves the machine to what is waited for.
 function process.wait_until(condition, seconds, what)
   local start = process.now()
+  seconds = math.max(seconds, LEAST_WAIT)
   while true do
     local value = condition()
     if value then return value end
@@ -112,7 +117,7 @@ local function input_path(command, scratch)
 end
 
 local function timeout(seconds, foreground)
-  return ("timeout%s -k 5 %d "):format(foreground and " --foreground" or "", seconds or RUN_LIMIT)
+  return ("timeout%s -k 5 %d "):format(foreground and " --foreground" or "", seconds)
 end
 
 --- run(command): runs to the end; gives { code, out, err }. Fields beside the
@@ -126,7 +131,7 @@ function process.run(command)
   local out, err = command.stdout or scratch .. "out", scratch .. "err"
   local line = ("cd %s && { %s\n %s%s %s%s %s >%s 2>%s; }"):format(
     process.quote(command.cwd or "."), command.before or ":",
-    command.pipe and "cat " .. input .. " | " or "", environment(command.env), timeout(command.timeout),
+    command.pipe and "cat " .. input .. " | " or "", environment(command.env), timeout(command.timeout or RUN_LIMIT),
     words_of(command), command.pipe and "" or "<" .. input, process.quote(out), process.quote(err))
   local code = exit_code(os.execute(line))
   local result = {
@@ -168,7 +173,7 @@ function process.start(command)
   local inner = 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"'
   local line = ("cd %s && { %s\n ( %s %s sh -c %s %s %s; echo $? >%s.new; mv %s.new %s ) <%s >%s 2>%s & }"):format(
     process.quote(command.cwd or "."), command.before or ":",
-    environment(command.env), timeout(command.timeout, true),
+    environment(command.env), timeout(command.timeout or BACKGROUND_LIMIT, true),
     process.quote(inner), process.quote(scratch), self.words,
     process.quote(scratch .. "code"), process.quote(scratch .. "code"), process.quote(scratch .. "code"),
     process.quote(input_path(command, scratch)), process.quote(scratch .. "out"), process.quote(scratch .. "err"))
@@ -191,12 +196,22 @@ function Started:signal(name)
   return process.signal(self.pid, name)
 end
 
---- workers(): the pids of the processes that it has started and that are still
--- there, by age.
+-- The pids of the processes that it has started and that are still there, by age.
+local function children(self)
+  local pids = {}
+  local list = process.read_file(("/proc/%d/task/%d/children"):format(self.pid, self.pid)) or ""
+  for pid in list:gmatch "%d+" do pids[#pids + 1] = tonumber(pid) end
+  return pids
+end
+
+--- workers(): its workers by age, without the processes that load scripts now and
+-- then.
 function Started:workers()
   local pids = {}
-  local children = process.read_file(("/proc/%d/task/%d/children"):format(self.pid, self.pid)) or ""
-  for pid in children:gmatch "%d+" do pids[#pids + 1] = tonumber(pid) end
+  for _, pid in ipairs(children(self)) do
+    local words = process.read_file(("/proc/%d/cmdline"):format(pid)) or ""
+    if words:find("\0worker\0", 1, true) then pids[#pids + 1] = pid end
+  end
   return pids
 end
 
@@ -210,9 +225,9 @@ function Started:worker()
   return pids[1]
 end
 
---- signal_all(name): its workers, too.
+--- signal_all(name): all that it has started, too.
 function Started:signal_all(name)
-  for _, pid in ipairs(self:workers()) do process.signal(pid, name) end
+  for _, pid in ipairs(children(self)) do process.signal(pid, name) end
   return self:signal(name)
 end
 

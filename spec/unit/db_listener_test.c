@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#define LONG_US (20 * CLOCK_SECOND)
+#define LONG_US (60 * CLOCK_SECOND)
 
 #define INSERT_ONE                                                             \
     "INSERT INTO t (a, b) SELECT coalesce(max(a), 0) + 1, 7 FROM t"
@@ -324,7 +324,7 @@ static void nobody_is_waited_for(void **state)
         assert_false(heard);
     }
     assert_false(listener_hears(listener));
-    assert_true(clock_monotonic() - start < 10 * CLOCK_SECOND);
+    assert_true(clock_monotonic() - start < LONG_US);
     close(fd); /* and now the port refuses */
     assert_int_equal(hear(f, listener), STATUS_UNAVAILABLE);
     listener_close(listener);

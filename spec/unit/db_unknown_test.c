@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define PATIENCE (20 * CLOCK_SECOND)
+#define PATIENCE (60 * CLOCK_SECOND)
 
 struct proxied {
     struct fixture f; /* f.db is the connection through the proxy */

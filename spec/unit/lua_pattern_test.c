@@ -171,7 +171,7 @@ static void hopeless(struct script_state *state, const char *source)
     assert_int_equal(run(state, source, &failure), LUA_CALL_TIMEOUT);
     assert_string_equal(failure.message, "test.lua:1: handler ran longer than"
                                          " limits.time = 100ms");
-    assert_true(clock_monotonic() - begun < 5 * CLOCK_SECOND);
+    assert_true(clock_monotonic() - begun < 30 * CLOCK_SECOND);
     state->limits.time_us = 20 * CLOCK_SECOND;
 }
 
