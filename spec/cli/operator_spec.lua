@@ -21,12 +21,15 @@ local SLOW = [[ctx:query("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 
       .. "SELECT max(x) AS m FROM c")]]
 local BAD = 'if event.payload.bad then error("no good:\\n" .. event.key) end'
 
+-- No host dies here, and who stands for a while on a busy machine is not dead.
+local LEASE = 'lease = { duration = "20s", heartbeat = "200ms", rebalance = "200ms" }'
+
 local function set_up(database)
   local world = {}
 
   function world.start(handler, options, config)
     world.app = application.new { database = database,
-      config = ("partitions = %d, %s"):format(PARTITIONS, config or ""),
+      config = ("partitions = %d, %s, %s"):format(PARTITIONS, LEASE, config or ""),
       handlers = { ["notes.lua"] = NOTES:format(options or "", handler or "") } }
     world.app:write("sql/ledger.sql", world.app.db:ddl(kit.LEDGER_SQL))
     world.app:ok("run", "--until-idle") -- makes the tables that the specs look at
@@ -489,6 +492,7 @@ dialect.each(function(database)
 
   describe("operator's verbs at the same time", function()
     local world = set_up(database)
+    local file = database.name == "sqlite"
 
     after_each(function() world.stop() end)
 
@@ -499,15 +503,18 @@ dialect.each(function(database)
       for i = 1, 200 do list[i] = { "k" .. i % 7, i % 4 == 0 and '{"bad":true}' or "{}" } end
       world.append(list)
       world.until_value(STATUSES, "50", host)
-      local verbs = {}
-      for _, words in ipairs { { "delete", "--error", "no", "--key", "k1" }, { "retry", "--all" },
-        { "delete", "--all" }, { "retry", "--key", "k2" }, { "delete", "--all" }, { "retry", "--all" } } do
-        verbs[#verbs + 1] = world.app:start("dead-letters", unpack(words))
-      end
-      verbs[#verbs + 1] = world.app:start("pause", "notes")
-      verbs[#verbs + 1] = world.app:start("resume", "notes")
-      for _, verb in ipairs(verbs) do
+      local verbs = {
+        { "dead-letters", "delete", "--error", "no", "--key", "k1" }, { "dead-letters", "retry", "--all" },
+        { "dead-letters", "delete", "--all" }, { "dead-letters", "retry", "--key", "k2" },
+        { "dead-letters", "delete", "--all" }, { "dead-letters", "retry", "--all" },
+        { "pause", "notes" }, { "resume", "notes" },
+      }
+      local started = {}
+      for i, words in ipairs(verbs) do started[i] = world.app:start(unpack(words)) end
+      for i, verb in ipairs(started) do
         local result = verb:wait(60)
+        -- one at a time writes to a file, and a busy machine lets some wait long
+        while file and result.code == 75 do result = world.app:moontide(unpack(verbs[i])) end
         assert.equal(0, result.code, result.err)
       end
       world.app:ok("resume", "notes")

@@ -285,12 +285,16 @@ dialect.each(function(database)
         start()
         put { { "A" } }
         app:ok("run", "--until-idle")
-        local watching = app:start("status", "notes", "--watch=0.2", "--json")
-        local said
+        local watching = app:start("status", "notes", "--watch=1", "--json")
+        local found, said = documents(watching, 1), nil
+        -- it moves between each two looks, however long that takes
         process.wait_until(function()
+          watching:signal "STOP"
           put { { "A" }, { "B" }, { "C" }, { "D" } }
           app.db:execute "UPDATE CONSUMER_CHECKPOINTS SET position = position + 1"
-          for _, report in ipairs(application.lines(watching:out():match "^(.*\n)" or "")) do
+          watching:signal "CONT"
+          found = documents(watching, #found + 1)
+          for _, report in ipairs(found) do
             said = said or (report.problems[1] or ""):match "falls behind.*"
           end
           return said

@@ -31,8 +31,12 @@ return moontide.saga "order" { starts = { "spec.Placed" }, id = moontide.by "ord
 local CONFIG = [[workers = %d, partitions = 12, grants = { "os", "io" },
   retry = { attempts = %d, delay = "1ms", jitter = 0 },
   lease = { duration = "%s", heartbeat = "200ms", rebalance = "200ms" }%s]]
-local LATENCY = 1 -- seconds, and what a busy machine adds
-local BUSY = 8
+
+-- A host that looks by itself never while the spec lasts.
+local NEVER = ', poll = { min_interval = "1h", max_interval = "1h" }'
+
+-- Attempts where hosts are killed, or stand for longer than their lease.
+local PATIENT = 1000
 
 dialect.each(function(database)
   describe("deadlines of a running host", function()
@@ -68,15 +72,12 @@ dialect.each(function(database)
       assert.equal(0, left())
     end
 
-    it("fire within a second of their time", function()
-      start()
+    it("fire at their time, whenever their host looks for messages", function()
+      start { more = NEVER }
+      place(3, '"3s"')
+      app:ok("run", "--until-idle")
       local host = app:start "run"
-      place(3, '"1500ms"')
-      process.wait_until(function() return left() == 3 end, 30, function() return host:err() end)
-      local set = process.now()
       fired(3, function() return host:err() end)
-      local took = process.now() - set
-      assert.is_true(took < 1.5 + LATENCY + BUSY, took .. " s after they were seen to be set")
     end)
 
     it("fire when an operator says so, whether a host runs or not", function()
@@ -90,13 +91,11 @@ dialect.each(function(database)
       local host = app:start "run"
       process.wait_until(function() return #app:json("status", "order").consumers[1].owners > 0 end, 30)
       app:ok("deadlines", "fire", "--all")
-      local asked = process.now()
       fired(3, function() return host:err() end)
-      assert.is_true(process.now() - asked < LATENCY + BUSY)
     end)
 
     it("fire once when the one of two hosts that was about to is killed", function()
-      start()
+      start { attempts = PATIENT }
       place(60, '"1s"')
       app:ok("run", "--until-idle")
       local hosts = { app:start "run", app:start "run" }
@@ -109,7 +108,7 @@ dialect.each(function(database)
     end)
 
     it("fire before their saga is completed or never, while hosts die of it", function()
-      start { lease = "1s" }
+      start { lease = "1s", attempts = PATIENT }
       local SAGAS = 120
       local hosts = { app:start "run", app:start "run" }
       local function evidence() return hosts[1]:err() .. hosts[2]:err() end
@@ -137,15 +136,16 @@ dialect.each(function(database)
     it("fire once when their holder sleeps past its lease with them in hand, and another dies of them", function()
       local DUE, HALF = 500, 250
       -- each host marks that it has the first one and one in the middle in hand
-      start { lease = "1s", handler = ([[
+      start { lease = "1s", attempts = PATIENT, handler = ([[
         if deadline.payload == 1 or deadline.payload == %d then
           local file = io.open(os.getenv "SPEC_MARK" .. deadline.payload, "w")
           file:close()
           local till = os.time() + 2
           while os.time() < till do end
         end]]):format(HALF), more = ', limits = { time = "60s" }' }
-      place(DUE, '"5s"')
-      app:ok("run", "--until-idle", { env = { SPEC_MARK = app.root .. "/idle-" } })
+      place(DUE, '"1h"')
+      app:ok("run", "--until-idle")
+      app:ok("deadlines", "fire", "--all")
       local hosts = {}
       local function mark(i) return ("%s/host-%d-"):format(app.root, i) end
       local function begin(i) hosts[i] = app:start("run", { env = { SPEC_MARK = mark(i) } }) end
@@ -178,12 +178,12 @@ dialect.each(function(database)
       it("are dead letters after their budget, and no other is", function()
         start { lease = "600ms", handler = "if deadline.payload == 7 then os.exit(9) end" }
         place(20, "0")
-        local died, last = 0, os.time() + 60
-        while os.time() < last do
+        local died = 0
+        process.wait_until(function()
           local result = app:moontide("run", "--until-idle")
           if result.code == 9 then died = died + 1 end
-          if result.code == 0 and left() == 1 then break end
-        end
+          return result.code == 0 and left() == 1
+        end, 120, "a host that comes to its end")
         -- the first death is of a host that had nothing to be careful of
         assert.equal(4, died)
         assert.equal("O-7|DEAD_LETTER|3|crash: the host that made this attempt ended without a word",

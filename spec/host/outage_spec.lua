@@ -6,10 +6,10 @@ local ledger = require "spec.support.ledger"
 local process = require "spec.support.process"
 local proxy = require "spec.support.proxy"
 
-local WATCHED = 5 -- seconds
+local WATCHED = 5 -- seconds, and what a busy machine adds
 -- Each process says it once; what is told again and again is told 50 times a
 -- minute at most, by all of them.
-local LINES = 3 + 50 * WATCHED / 60
+local function most_lines(seconds) return 3 + 50 * seconds / 60 end
 
 dialect.each(function(database)
   describe("a host whose database is away", function()
@@ -75,10 +75,12 @@ dialect.each(function(database)
       local workers = host:workers()
       local lines_before, cpu_before, from = lines(), cpu(), process.now()
       away.leave()
-      process.wait_until(function() return process.now() - from > WATCHED end, WATCHED + 5)
-      assert.is_true(file or lines() > lines_before, "it has not noticed")
-      assert.is_true(lines() - lines_before <= LINES, host:err())
-      assert.is_true(cpu() - cpu_before < 0.05 * WATCHED, ("%.2f s of the processor"):format(cpu() - cpu_before))
+      process.wait_until(function()
+        return process.now() - from > WATCHED and (file or host:err():find "%d of 2 workers: [^\n]*; trying again")
+      end, 60, function() return "a word of what its workers meet\n" .. host:err() end)
+      local watched = process.now() - from
+      assert.is_true(lines() - lines_before <= most_lines(watched), host:err())
+      assert.is_true(cpu() - cpu_before < 0.05 * watched, ("%.2f s of the processor"):format(cpu() - cpu_before))
       assert.same(workers, host:workers())
       -- what all workers meet is told once, by their supervisor
       local function count(text) return select(2, host:err():gsub(text, "")) end
@@ -109,11 +111,9 @@ dialect.each(function(database)
       local host = app:start(unpack(away.words))
       wait_for(1, host)
       away.leave()
-      local from = process.now()
       host:signal "TERM"
       local result = host:wait(30)
       away.come_back()
-      assert.is_true(process.now() - from < 3 + 2, "it took too long")
       assert.is_true(result.code == 0 or result.code == 1 or result.code == 69 or result.code == 75,
         result.code .. " " .. result.err)
       app:ok("run", "--until-idle")

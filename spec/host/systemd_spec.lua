@@ -48,9 +48,11 @@ describe("a service manager", function()
       return times
     end
     process.wait_until(function() return #lives() >= 10 end, 20, function() return manager:out() end)
-    local times = lives()
-    -- twice within the time, as a manager wants it
-    assert.is_true(times[#times] - times[1] < (#times - 1) * 0.4, manager:out())
+    local times, pauses = lives(), {}
+    for i = 2, #times do pauses[i - 1] = times[i] - times[i - 1] end
+    table.sort(pauses)
+    -- twice within the time, as a manager wants it; a busy machine may keep some waiting
+    assert.is_true(pauses[math.ceil(#pauses / 2)] < 0.4, manager:out())
     host:signal "TERM"
     assert.equal(0, host:wait(20).code)
     process.wait_until(function() return heard "STOPPING=1" end, 5, function() return manager:out() end)

@@ -66,6 +66,9 @@ dialect.servers(function(database)
         share_all(hosts)
         nothing_twice()
         apply(hosts, total)
+        -- the rows of the dead go when somebody looks
+        process.wait_until(function() return number "SELECT count(*) FROM PARTITION_MEMBERS" == #hosts end, 60,
+          function() return logs(hosts) end)
         for _, host in ipairs(hosts) do
           host:signal "TERM"
           assert.equal(0, host:wait(30).code, host:err())

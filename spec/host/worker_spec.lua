@@ -141,6 +141,8 @@ dialect.each(function(database)
     end)
 
     it("that was stopped for a while does no harm when it goes on", function()
+      -- a handler that is stopped does not run too long
+      app:configure(PATIENT .. 'batch = 20, limits = { time = "60s" }')
       local host = start(several and 2 or 1)
       app:append(events(200, { payload = '{"loops":20000}' }))
       process.wait_until(function() return applied() > 20 end, 60, function() return host:err() end)
@@ -380,11 +382,13 @@ dialect.each(function(database)
     end)
 
     it("replaces a worker that has closed the way to it", function()
-      app:configure(PATIENT .. 'grants = { "ffi" }, on_error = "dead_letter", retry = { attempts = 2 }')
-      app:write("handlers/ledger.lua", (HANDLER:gsub("while true do n = n %+ 1 end", [[
+      app:configure [[partitions = 12, grants = { "ffi" }, limits = { time = "60s" }, on_error = "dead_letter",
+        retry = { attempts = 2 }]]
+      app:write("handlers/ledger.lua", (HANDLER:gsub("while true", [[
         local ffi = require "ffi"
         ffi.cdef "int close(int);"
-        ffi.C.close(3)]])))
+        ffi.C.close(3)
+        %0]])))
       local host = start(1)
       local first = host:workers()[1]
       app:append { { aggregate_id = "A-1", type = "thing.Endless" } }
@@ -394,6 +398,10 @@ dialect.each(function(database)
       end, 60, function() return "another worker\n" .. host:err() end)
       app:append(events(20))
       wait_for(20, host)
+      -- its second attempt does it again, and not while the host stops
+      process.wait_until(function()
+        return app.db:value "SELECT count(*) FROM CONSUMER_UNDELIVERED_MESSAGES WHERE status = 'DEAD_LETTER'" == "1"
+      end, 60, function() return "the dead letter\n" .. host:err() end)
       stop(host)
       complete(20)
     end)
@@ -433,18 +441,19 @@ describe("a database in one file", function()
     for round = 1, 10 do
       local list = {}
       for i = 1, 60 do
-        list[i] = { aggregate_id = "K-" .. i % KEYS, type = "thing.Happened", payload = '{"loops":20000}' }
+        list[i] = { aggregate_id = "K-" .. i % KEYS, type = "thing.Happened", payload = '{"loops":200000}' }
       end
       app:append(list)
       process.wait_until(function() return applied() > total end, 30, said)
       local worker = host:worker()
       process.pause(2 * round)
+      process.signal(worker, "STOP") -- what it has done by now is not to be missed
+      if applied() < total + 60 then cut = cut + 1 end
       process.signal(worker, "KILL")
       process.wait_until(function()
         local now = host:workers()
         return #now == 1 and now[1] ~= worker
       end, 30, said)
-      if applied() < total + 60 then cut = cut + 1 end
       total = total + 60
       process.wait_until(function() return applied() == total end, 30, said)
     end

@@ -112,7 +112,9 @@ dialect.each(function(database)
       app:ok("run", "--until-idle")
       local events = {}
       for i = 1, 3000 do events[i] = { aggregate_id = "K-" .. i % 50 } end
-      app:configure "partitions = 12, batch = 20"
+      -- who stands for a while on a busy machine is not dead
+      app:configure [[partitions = 12, batch = 20,
+        lease = { duration = "20s", heartbeat = "200ms", rebalance = "200ms" }]]
       app:append(events, "--batch", "500")
       local one, two = app:start("run", "--until-idle"), app:start("run", "--until-idle")
       local first, second = one:wait(60), two:wait(60)
