@@ -99,16 +99,16 @@ class Host:
             process.give_up(f"exit code {code}")
 
     def append(self, chunk):
-        """Until it is there: a writer whose database is away, or kept busy by
-        others, gives up."""
+        self.finish(self.start("append", "--batch", "100", chunk), chunk)
+
+    def finish(self, writer, chunk):
+        """Until the chunk is there: a writer whose database is away, or kept busy
+        by others, gives up."""
         limit = time.monotonic() + DEADLINE
-        while True:
-            writer = self.start("append", "--batch", "100", chunk)
-            code = writer.code()
-            if code == 0:
-                return
+        while (code := writer.code()) != 0:
             if code not in (UNAVAILABLE, BUSY) or time.monotonic() > limit:
                 writer.give_up(f"exit code {code}")
+            writer = self.start("append", "--batch", "100", chunk)
 
     def query(self, sql):
         return self.database.query(sql)
@@ -217,7 +217,7 @@ def kill_campaign(host, chunks, chance):
                 counts["writers mid-file"] += 0 < kept < EVENTS_PER_KILL
             writer = host.start("append", "--batch", "100", chunk)
         if kind == BEHIND:
-            host.ends_well(writer)
+            host.finish(writer, chunk)
             runner = host.start("run")
         if kind == MID_STATEMENT and hasattr(host.database, "hold"):
             runner, hit = kill_in_statement(host, runner, writer)
@@ -237,7 +237,7 @@ def kill_campaign(host, chunks, chance):
             counts["mid-run"] += 1
         else:
             counts["starting"] += 1
-        host.ends_well(writer)
+        host.finish(writer, chunk)
     host.run("run", "--until-idle")
     return counts
 
@@ -266,7 +266,7 @@ def two_hosts(first, second, chunks):
         still = runners[number % 2] if number < 4 else None
         if still is not None:
             stop_outside_of_transaction(first, still)
-        first.run("append", "--batch", "100", chunk)
+        first.append(chunk)
         if still is not None:
             wait_until(first.is_done, "a host has applied what is there")
             still.send_signal(signal.SIGCONT)

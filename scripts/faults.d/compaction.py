@@ -9,7 +9,7 @@ import threading
 import time
 
 import hosts
-from campaigns import BUSY, UNAVAILABLE
+from campaigns import BUSY, DRAIN_DEADLINE, UNAVAILABLE
 from databases import DEADLINE, ROOT, comes_true
 from processes import Tracked
 
@@ -95,7 +95,7 @@ class Campaign(hosts.Campaign):
             time.sleep(self.chance.uniform(0.001, 0.02))
         tracked.signal(signal.SIGKILL)
         member.process.wait(DEADLINE)
-        if not comes_true(lambda: not any(w.lives() for w in workers), 10):
+        if not comes_true(lambda: not any(w.lives() for w in workers), DEADLINE):
             self.hits["orphans that went on"] += 1
         member.start()
         return True
@@ -146,7 +146,7 @@ class Campaign(hosts.Campaign):
     def is_drained(self):
         return (super().is_drained() and self.resumes() and comes_true(
             lambda: self.models("behind") == self.models("rebuilt") == self.models("models"),
-            DEADLINE))
+            DRAIN_DEADLINE))
 
     def judge_models(self, rule):
         super().judge_models(rule)

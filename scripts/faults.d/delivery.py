@@ -215,7 +215,8 @@ class Campaign:
         log = self.host.folder / "run.log"
         start = log.stat().st_size if log.exists() else 0
         runner = self.host.start("run")
-        writer = self.host.start("append", "--batch", "20", self.stream.more(EVENTS_PER_STEP))
+        chunk = self.stream.more(EVENTS_PER_STEP)
+        writer = self.host.start("append", "--batch", "20", chunk)
         verb, verb_killed = None, False
         if kind in ("retry", "any") and self.last.replaying:
             self.live_on(runner)
@@ -240,7 +241,7 @@ class Campaign:
         before = self.last
         if verb is not None:
             self.judge_verb(verb, verb_killed)
-        self.host.ends_well(writer)
+        self.host.finish(writer, chunk)
         look = self.see(f"step {self.steps} ({kind}"
                         + (f", {' '.join(self.words)})" if self.words else ")"))
         self.count(kind, calls, before, look)
@@ -401,7 +402,7 @@ class Campaign:
         self.mended.run("dead-letters", "retry", "--all")
         self.mended.run("run", "--until-idle")
         # skips go when every partition has passed them
-        self.mended.run("append", self.stream.more(4 * KEYS, healthy=True))
+        self.mended.append(self.stream.more(4 * KEYS, healthy=True))
         self.mended.run("run", "--until-idle")
         self.alone()
         return Look(self.host, self.numbers)

@@ -3,6 +3,7 @@ which of it must not be so."""
 
 import collections
 import json
+import uuid
 
 CONSUMERS = ("states", "notes")
 KEYS, PARTITIONS = 300, 12
@@ -35,6 +36,8 @@ class Stream:
                 message = self.message(healthy)
                 self.messages.append(message)
                 out.write(json.dumps({
+                    # a writer that others have kept busy appends its file again
+                    "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"delivery {message.n}")),
                     "aggregate_type": "delivery.thing", "aggregate_id": message.key,
                     "type": "delivery.Put", "payload": {
                         "n": message.n, "fails": message.fails, "who": message.who,

@@ -20,7 +20,7 @@ import uuid
 
 import clocks
 import proxy as proxies
-from campaigns import BUSY, UNAVAILABLE, Host, end_well, kill
+from campaigns import BUSY, DRAIN_DEADLINE, UNAVAILABLE, Host, end_well, kill
 from databases import DEADLINE, ROOT, comes_true, fail
 from processes import Tracked
 
@@ -28,7 +28,7 @@ LEASE = 1.0      # seconds, as in the application's configuration
 KEYS = 97
 CHUNK = 200      # events of one append
 BACKLOG = 1500   # events that the hosts may be behind
-PATIENCE = 60    # seconds in which something must be applied
+PATIENCE = DEADLINE  # seconds in which something must be applied
 TRIES = 20       # of a fault that needs the right moment
 PAUSES = (0.05, 0.4)  # seconds between faults
 FAR = 3600  # seconds of a big step of a clock
@@ -235,7 +235,7 @@ class Campaign:
         workers = [Tracked(pid) for pid in member.workers()]
         if not kill(member.process):
             return False
-        if not comes_true(lambda: not any(w.lives() for w in workers), 10):
+        if not comes_true(lambda: not any(w.lives() for w in workers), DEADLINE):
             self.hits["orphans that went on"] += 1
         time.sleep(self.chance.uniform(0, LEASE))
         member.start()
@@ -425,7 +425,8 @@ class Campaign:
             self.proxy.close()
 
     def is_drained(self):
-        return comes_true(lambda: applied(self.database) >= self.writer.count, DEADLINE)
+        return comes_true(lambda: applied(self.database) >= self.writer.count,
+                          DRAIN_DEADLINE)
 
     # --- the proof -------------------------------------------------------------------
 

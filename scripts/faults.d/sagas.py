@@ -8,7 +8,8 @@ import pathlib
 
 import hosts
 import races
-from databases import DEADLINE, ROOT, comes_true
+from campaigns import DRAIN_DEADLINE
+from databases import ROOT, comes_true
 
 
 class Campaign(hosts.Campaign):
@@ -32,7 +33,7 @@ class Campaign(hosts.Campaign):
         """Applied, and no deadline waits: each is due at once."""
         return super().is_drained() and comes_true(
             lambda: self.database.query("SELECT count(*) FROM SAGA_DEADLINES")[0][0] == 0,
-            DEADLINE) and self.races.is_over()
+            DRAIN_DEADLINE) and self.races.is_over()
 
     def captured(self, event_type):
         rows = self.database.query(
