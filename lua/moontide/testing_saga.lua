@@ -43,9 +43,12 @@ local function copy_event(event)
 end
 
 -- Puts the saga's id where moontide.by takes it from, and checks that the event
--- is for this saga.
+-- is for this saga. Another `id` may take it from the stream: an event that names
+-- none is of one that is called as the saga.
 local function address(self, event)
   local field = self.declaration.key_field
+  local nameless = field == nil and event.aggregate_id == nil and event.key == nil
+  if nameless then event.key = self.id or self.first_id end
   if field and type(event.payload) == "table" and event.payload[field] == nil then
     local payload = {}
     for key, value in pairs(event.payload) do payload[key] = value end
@@ -55,9 +58,10 @@ local function address(self, event)
   local good, id = pcall(id_of, self, event)
   if not good then error(id, 0) end
   if self.id ~= nil and id ~= self.id then
-    error(("%s is for the saga %s, not for %s; give its payload what the saga's id is made of"):format(
+    error(("%s is for the saga '%s', not for '%s'; give its payload what the saga's id is made of"):format(
       event.type, tostring(id), self.id), 4)
   end
+  if nameless and id ~= event.key then event.key = nil end
   return id
 end
 
@@ -98,7 +102,8 @@ end
 
 --- start(event[, work]): gives the event that begins the saga, and runs. Where the id
 -- comes from a field (moontide.by) and the payload has none, options.id or "S-1"
--- is filled in; else the event says it.
+-- is filled in, and so where another `id` takes the stream's and the event names
+-- none; else the event says it.
 function Saga:start(event, work)
   local field = self.declaration.key_field
   event = copy_event(event)
@@ -356,7 +361,8 @@ return function(kit)
     local host = options.host or kit.host(settings)
     host.core:stand(true) -- else what the machine takes would come to each deadline that is set
     return setmetatable({
-      kit = kit, declaration = declaration, id = options.id or "S-1", host = host, owned = options.host == nil,
+      kit = kit, declaration = declaration, id = options.id or "S-1", first_id = options.id or "S-1",
+      host = host, owned = options.host == nil,
     }, Saga)
   end
 end

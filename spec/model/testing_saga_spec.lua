@@ -270,6 +270,23 @@ dialect.each(function(database)
       assert.ended(saga)
     end)
 
+    for source, id in pairs { ["event-store"] = "event.aggregate_id", ["event-capture"] = "event.key" } do
+      it("fills in what the id is taken from where that is the stream, of " .. source, function()
+        local text = ORDER:format(("source = %q,"):format(source))
+        text = text:gsub('moontide.by "order_id"', ("function(event) return event.payload.of or %s end"):format(id))
+        open({ id = "O-9" }, nil, text)
+        saga:start(placed())
+        assert.equal("O-9", saga.id)
+        saga:reply("payment.Authorized", { last = true })
+        assert.ended(saga)
+
+        saga:start(moontide.event("order.Placed", { total = 1, of = "P-1" }))
+        assert.equal("P-1", saga.id)
+        assert.published(saga, "payments", "payment.Authorize",
+          { key = source == "event-store" and "P-1" or nil, count = 1 })
+      end)
+    end
+
     it("raises with the reason of a handler that fails", function()
       open()
       saga:start(placed())
@@ -282,7 +299,7 @@ dialect.each(function(database)
       open()
       for text, call in pairs {
         ["does not start with order.Paid"] = function() saga:start(moontide.event "order.Paid") end,
-        ["is for the saga O%-2, not for S%-1"] = function()
+        ["is for the saga 'O%-2', not for 'S%-1'"] = function()
           saga:start(placed()):reply("payment.Authorized", { order_id = "O-2" })
         end,
         ["has published no payment.Void"] = function() saga:reply("payment.Voided", {}, { to = "payment.Void" }) end,
