@@ -64,8 +64,9 @@ void apply_committed(struct consumer *c)
         log_write(
             c->env->log, LOG_ERROR,
             &(struct log_about){.consumer = c->name.name, .topic = c->source},
-            "halted with %s: fix the handler; a start or `moontide resume %s` "
-            "tries the message again",
+            "halted with %s: fix the handler; a host that runs tries the "
+            "message again when it is saved, so does a start or `moontide "
+            "resume %s`",
             halt_reason_word(c->row.halt_reason), c->name.name);
 }
 

@@ -30,7 +30,8 @@ static void halted_remedy(const struct status_consumer *consumer,
 {
     if (is_halted_with(consumer, HALT_APPLY_ERROR))
         buffer_printf(sentence,
-                      "; correct the handler or the data, then `moontide "
+                      "; correct the handler, and a host that runs tries it "
+                      "again once it is saved, or the data, and `moontide "
                       "resume %s` or the next start tries it again; with "
                       "--past it is skipped",
                       consumer->name);
