@@ -73,15 +73,21 @@ static void tell_entry(const struct consumer *c,
 {
     int64_t wait = e->next_retry_at - consumer_clock(c->env);
     enum log_level level = LOG_ERROR;
+    double seconds;
     char follows[96];
 
     switch (e->status) {
     case UNDELIVERED_FAILED:
         level = LOG_WARN;
-        snprintf(follows, sizeof(follows),
-                 "attempt %d of %d, the next one in %.3f s", e->failure_count,
-                 c->policy.retry.attempts,
-                 wait > 0 ? (double)wait / (double)CLOCK_SECOND : 0);
+        seconds = wait > 0 ? (double)wait / (double)CLOCK_SECOND : 0;
+        if (e->failure_count == 0)
+            snprintf(follows, sizeof(follows),
+                     "no attempt is counted, it is looked at again in %.3f s",
+                     seconds);
+        else
+            snprintf(follows, sizeof(follows),
+                     "attempt %d of %d, the next one in %.3f s",
+                     e->failure_count, c->policy.retry.attempts, seconds);
         break;
     case UNDELIVERED_HALTED:
         snprintf(follows, sizeof(follows), "it halts the consumer (attempt %d)",

@@ -1,5 +1,7 @@
 #include "model/saga_steps.h"
 
+#include "base/clock.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -413,11 +415,18 @@ static void give_up_waiting(struct saga_steps *steps,
                             struct saga_steps_turn *turn,
                             struct saga_step_row *row)
 {
-    const struct saga_step_rule *rule = rule_of(steps, row);
+    int64_t timeout = rule_of(steps, row)->forward.timeout_us;
     char text[64];
 
-    snprintf(text, sizeof(text), "no answer within %" PRId64 " ms",
-             rule->forward.timeout_us / 1000);
+    if (timeout % (60 * CLOCK_SECOND) == 0)
+        snprintf(text, sizeof(text), "no answer within %" PRId64 " min",
+                 timeout / (60 * CLOCK_SECOND));
+    else if (timeout % CLOCK_SECOND == 0)
+        snprintf(text, sizeof(text), "no answer within %" PRId64 " s",
+                 timeout / CLOCK_SECOND);
+    else
+        snprintf(text, sizeof(text), "no answer within %" PRId64 " ms",
+                 timeout / 1000);
     settle(turn, row, SAGA_STEP_TIMED_OUT);
     row->reason = arena_copy(steps->arena, text_of(text));
     go_back(steps, turn);

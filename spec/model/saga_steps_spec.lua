@@ -102,6 +102,16 @@ dialect.each(function(database)
       end, 30)
     end
 
+    for timeout, text in pairs { ["10m"] = "10 min", ["90s"] = "90 s", ["1500ms"] = "1500 ms" } do
+      it("says how long it has waited for an answer in vain: " .. text, function()
+        start((ORDER:gsub('timeout = "10m"', ("timeout = %q"):format(timeout))))
+        tell "order.Placed"
+        rig.host:advance(timeout)
+        rig:run()
+        assert.equal("no answer within " .. text, rig:value "SELECT failure_reason AS value FROM SAGA_STEPS")
+      end)
+    end
+
     it("sends one command after the other, up to its end", function()
       start()
       tell "order.Placed"
