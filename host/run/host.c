@@ -263,16 +263,36 @@ static int64_t close_patience(const struct host *host)
     return limit > 0 ? limit / 2 : CLOSE_PATIENCE_US;
 }
 
-/* What another program holds for a moment is no reason to leave leases behind,
- * which others would have to wait for. */
+/* What became of the last commit is not known before it is read back. */
+static enum status leave_again(struct host *host, bool *lost, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+
+    if (*lost)
+        status = db_reopen(host->app->db, diag);
+    if (*lost && status == STATUS_OK)
+        status = host_reload_all(host, diag);
+    if (status == STATUS_OK) {
+        *lost = false;
+        status = leave(host, diag);
+    }
+    *lost |= status == STATUS_LOST;
+    return status;
+}
+
+/* What another program holds for a moment, or a connection that is lost just
+ * then, is no reason to leave leases behind, which others would have to wait
+ * for. A server that is away is. */
 enum status host_close(struct host *host, struct diag *diag)
 {
     int64_t until = clock_monotonic() + close_patience(host);
-    enum status status = leave(host, diag);
+    bool lost = false;
+    enum status status = leave_again(host, &lost, diag);
 
-    while (status == STATUS_CONFLICT && clock_monotonic() < until) {
+    while ((status == STATUS_CONFLICT || status == STATUS_LOST) &&
+           clock_monotonic() < until) {
         host_pause(host, backoff_next(&host->backoff));
-        status = leave(host, diag);
+        status = leave_again(host, &lost, diag);
     }
     host_free(host);
     return status;

@@ -51,7 +51,8 @@ enum status host_open(struct application *app,
                       const struct host_options *options, struct host **host,
                       struct diag *diag) MUST_CHECK;
 /** Saves the checkpoints that are held in memory and gives the leases back;
- * what others hold is waited for, half of the stop_timeout at most. */
+ * what others hold is waited for, and a connection that is lost opened anew,
+ * for half of the stop_timeout at most. */
 enum status host_close(struct host *host, struct diag *diag);
 
 struct host_progress {

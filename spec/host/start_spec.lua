@@ -162,6 +162,44 @@ dialect.servers(function(database)
   end)
 end)
 
+dialect.servers(function(database)
+  describe("a stop that loses its connection", function()
+    local app
+
+    before_each(function()
+      app = application.new { database = database, config = "partitions = 12" }
+      ledger.add(app)
+      app:ok("run", "--until-idle")
+    end)
+
+    after_each(function() app:close() end)
+
+    for how, way in pairs(WAYS) do
+      for what, at in pairs {
+        ["saves its checkpoints"] = "UPDATE consumer_checkpoints",
+        ["gives its leases back"] = "DELETE [^;]*partition_instances",
+      } do
+        it(("connects again, and %s: %s"):format(what, how), function()
+          app:append { { type = "thing.Ignored" } }
+          local proxied = proxy.start(app, { cut = "before", at = at })
+          local words = { unpack(way.words) }
+          words[#words + 1] = "--database"
+          words[#words + 1] = proxied.url
+          local host = app:start(unpack(words))
+          process.wait_until(function()
+            return not host:alive() or app.db:value(HELD) == "12" and app:json("status").topics[1].mark == 1
+          end, 60, function() return "leases\n" .. host:err() end)
+          host:signal "TERM"
+          local result = host:wait(30)
+          assert.equal(0, result.code, result.err)
+          assert.is_true(proxied:has_cut())
+          assert.equal("0", app.db:value(HELD))
+        end)
+      end
+    end
+  end)
+end)
+
 -- A file is locked as a whole, and so for all that comes before, too.
 dialect.servers(function(database)
   describe("a run to idle that meets locks when all is applied", function()
