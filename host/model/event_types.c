@@ -33,23 +33,41 @@ enum event_age event_type_age(const struct event_type *type, int revision)
     return revision >= type->oldest ? EVENT_OLDER : EVENT_UNKNOWN;
 }
 
+enum status event_types_admit(const struct event_types *types, struct text name,
+                              int revision, struct diag *diag)
+{
+    const struct event_type *type = event_types_find(types, name);
+    enum event_age age;
+
+    if (type == NULL)
+        return STATUS_OK;
+    age = event_type_age(type, revision);
+    if (age == EVENT_CURRENT || age == EVENT_OLDER)
+        return STATUS_OK;
+    return diag_set(diag, STATUS_INVALID,
+                    "an event of type \"%s\" with revision %d, which nothing "
+                    "could read: its event type (%s:%d) has %d to %d",
+                    type->name, revision, type->file, type->line, type->oldest,
+                    type->revision);
+}
+
 void event_type_refuse(const struct event_type *type, int revision,
-                       struct failure *failure)
+                       const char *how, struct failure *failure)
 {
     if (revision > type->revision) {
         failure_set(failure, false, "revision",
-                    "newer revision: %s is stored with revision %d, and this "
-                    "script knows up to %d (%s:%d); it waits for a script "
-                    "that knows it: update the scripts",
-                    type->name, revision, type->revision, type->file,
+                    "newer revision: %s %s with revision %d, and this script "
+                    "knows up to %d (%s:%d); it waits for a script that knows "
+                    "it: update the scripts",
+                    type->name, how, revision, type->revision, type->file,
                     type->line);
         failure->waits = true;
         return;
     }
     failure_set(failure, false, "revision",
-                "%s is stored with revision %d, and the first step of its "
-                "upcast starts from %d; add upcast[%d] (%s:%d)",
-                type->name, revision, type->oldest, revision, type->file,
+                "%s %s with revision %d, and the first step of its upcast "
+                "starts from %d; add upcast[%d] (%s:%d)",
+                type->name, how, revision, type->oldest, revision, type->file,
                 type->line);
 }
 

@@ -47,10 +47,15 @@ enum event_age {
 
 enum event_age event_type_age(const struct event_type *type, int revision);
 
-/** Why an event of this revision cannot be read; a newer one waits for a
- * script that knows it. */
+/** INVALID when no script could read an event of this type and revision once
+ * it is stored: "an event of type ...". A type that is not declared passes. */
+enum status event_types_admit(const struct event_types *types, struct text name,
+                              int revision, struct diag *diag) MUST_CHECK;
+
+/** Why an event of this revision cannot be read, which "is stored" so or came
+ * to be in another way; a newer one waits for a script that knows it. */
 void event_type_refuse(const struct event_type *type, int revision,
-                       struct failure *failure);
+                       const char *how, struct failure *failure);
 
 /** Whether an event of type `name` may have a part of one of the wanted
  * types, through as many splits as it takes. */

@@ -300,26 +300,18 @@ static void check_applied(lua_State *L, struct handler_job *job,
     const struct declare_set *set = job->code->set;
     const struct event_type *type = event_types_find(&set->event_types,
                                                      event->type);
+    struct diag diag;
     struct text target = event->aggregate_type.data != NULL
                              ? event->aggregate_type
                              : text_of(job->call->declaration->name);
 
-    if (type != NULL) {
-        enum event_age age = event_type_age(type, event->revision);
-
-        if (age == EVENT_NEWER || age == EVENT_UNKNOWN)
-            bad_decision(L, job,
-                         lua_pushfstring(L,
-                                         "gives an event of type \"%s\" with "
-                                         "revision %d, which nothing could "
-                                         "read: its event type (%s:%d) has "
-                                         "%d to %d",
-                                         type->name, event->revision,
-                                         type->file, type->line, type->oldest,
-                                         type->revision));
-        if (age != EVENT_CURRENT)
-            return;
+    if (event_types_admit(&set->event_types, event->type, event->revision,
+                          &diag) != STATUS_OK) {
+        bad_decision(L, job, lua_pushfstring(L, "gives %s", diag.message));
+        return;
     }
+    if (type != NULL && event->revision != type->revision)
+        return;
     for (size_t i = set->count; i < set->total; i++) {
         const struct declaration *d = &set->items[i];
 

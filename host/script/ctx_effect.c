@@ -112,12 +112,20 @@ static void take_time(lua_State *L, struct append_event *event)
         luaL_error(L, "ctx:emit: occurred_at: %s", diag.message);
 }
 
-static void take_revision(lua_State *L, struct append_event *event)
+static void take_revision(const struct handler_code *code, lua_State *L,
+                          struct append_event *event)
 {
+    struct diag diag;
+
     lua_getfield(L, 4, "revision");
     event->has_revision = !lua_isnil(L, -1);
-    if (event->has_revision && !value_revision(L, -1, &event->revision))
+    if (!event->has_revision)
+        return;
+    if (!value_revision(L, -1, &event->revision))
         luaL_error(L, "ctx:emit: revision must be a whole number from 0");
+    if (event_types_admit(&code->set->event_types, event->type, event->revision,
+                          &diag) != STATUS_OK)
+        luaL_error(L, "ctx:emit: this is %s", diag.message);
 }
 
 /* ctx:emit(type, payload[, options]) */
@@ -144,7 +152,7 @@ int ctx_effect_emit(lua_State *L)
     event.key = ctx_option_text(L, 4, "key");
     take_id(L, &event);
     take_time(L, &event);
-    take_revision(L, &event);
+    take_revision(code, L, &event);
     event.payload = ctx_option_json(code, L, 3, "emit", "payload");
     push_metadata(code, L, 4, "emit");
     event.metadata = ctx_option_json(code, L, lua_gettop(L), "emit",

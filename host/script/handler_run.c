@@ -235,21 +235,21 @@ static const char *where_of(const struct handler_job *job,
                                                    : (size_t)at];
 }
 
-/* A reason that names no line gets the one where its function begins. */
+/* A reason that names no line gets the one where its function begins; but no
+ * function is to blame for what waits for another script. */
 static void add_where(const struct handler_job *job, enum handler_entry entry)
 {
     char class[32];
-    bool waits = job->failure->waits;
     const char *text = strstr(job->failure->reason, ": ");
     size_t len = text != NULL ? (size_t)(text - job->failure->reason) : 0;
 
-    if (text == NULL || len >= sizeof(class) || has_where(text + 2))
+    if (text == NULL || len >= sizeof(class) || has_where(text + 2) ||
+        job->failure->waits)
         return;
     memcpy(class, job->failure->reason, len);
     class[len] = '\0';
     failure_set(job->failure, job->failure->permanent, class, "%s: %s",
                 where_of(job, entry), text + 2);
-    job->failure->waits = waits;
 }
 
 /* The same message gives the same numbers, whenever it is applied. */
@@ -292,7 +292,7 @@ static enum status judge(struct handler_code *code, enum handler_entry entry,
         entry != ENTRY_APPLY_STATE && entry != ENTRY_APPLY_EVENT &&
         entry != ENTRY_SAGA && entry != ENTRY_SAGA_PARTS)
         return STATUS_OK;
-    event_type_refuse(type, message->revision, job->failure);
+    event_type_refuse(type, message->revision, "is stored", job->failure);
     return STATUS_FAILED;
 }
 

@@ -2,8 +2,12 @@
 
 #include "script/int64.h"
 #include "script/json_codec.h"
+#include "script/lua_call.h"
 #include "script/native.h"
 #include "script/value.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* Of splits inside of splits: what is deeper runs in a circle. */
 #define DEPTH_MAX 16
@@ -121,6 +125,24 @@ struct part {
     int revision;
 };
 
+/* A part that the script itself makes newer than it knows is as one that is
+ * stored so: it waits for a script that knows it. */
+static void refuse_revision(struct handler_code *code, lua_State *L,
+                            const struct event_type *type, int revision)
+{
+    struct failure failure;
+    struct diag diag;
+    const char *text;
+
+    event_type_refuse(type, revision, "comes out of a split", &failure);
+    text = strchr(failure.reason, ':');
+    (void)snprintf(code->fault.class, sizeof(code->fault.class), "%.*s",
+                   (int)(text - failure.reason), failure.reason);
+    code->fault.waits = failure.waits;
+    diag_set(&diag, STATUS_PERMANENT, "%s", text + 2);
+    lua_call_raise_host(L, &diag);
+}
+
 /* Replaces the part at the top by its payload. */
 static struct part take_part(struct handler_code *code, lua_State *L,
                              const struct event_type *from, int reached)
@@ -171,7 +193,6 @@ static void expand(struct handler_code *code, lua_State *L, int parts,
 {
     const struct event_type *type = event_types_find(&code->set->event_types,
                                                      part.name);
-    struct failure failure;
     bool split = false;
     int list;
 
@@ -179,10 +200,8 @@ static void expand(struct handler_code *code, lua_State *L, int parts,
     if (type != NULL) {
         enum event_age age = event_type_age(type, part.revision);
 
-        if (age == EVENT_NEWER || age == EVENT_UNKNOWN) {
-            event_type_refuse(type, part.revision, &failure);
-            luaL_error(L, "%s", failure.reason);
-        }
+        if (age == EVENT_NEWER || age == EVENT_UNKNOWN)
+            refuse_revision(code, L, type, part.revision);
         part.revision = run_steps(code, L, type, part.revision, &split);
     }
     if (!split) {

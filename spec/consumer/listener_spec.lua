@@ -222,6 +222,31 @@ dialect.each(function(database)
       assert.equal(1, #rig.host:emitted())
     end)
 
+    it("emits no event of a revision that nothing could read", function()
+      start([[
+        return { moontide.event_type "spec.Seen" { revision = 2, upcast = { [1] = function() end } },
+          moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "dead_letter",
+            on = { ["spec.Put"] = function(event, ctx)
+              ctx:emit("spec.Seen", {}, { revision = event.payload.revision })
+              ctx:emit("spec.Other", {}, { revision = event.payload.revision })
+            end } } }]])
+      rig:append_all {
+        { "A", "spec.Put", { revision = 3 } }, { "B", "spec.Put", { revision = 0 } },
+        { "C", "spec.Put", { revision = 1 } }, { "D", "spec.Put", { revision = 2 } }, { "E", "spec.Put", {} },
+      }
+      rig:run()
+      local reasons = {}
+      for _, row in ipairs(rig.host:undelivered "relay") do reasons[row.key] = row.reason end
+      for key, revision in pairs { A = 3, B = 0 } do
+        assert.matches(('^error: handlers/spec.lua:6: ctx:emit: this is an event of type "spec.Seen" with revision %d, '
+          .. "which nothing could read: its event type %%(.-handlers/spec.lua:3%%) has 1 to 2$"):format(revision),
+          reasons[key])
+        reasons[key] = nil
+      end
+      assert.same({}, reasons)
+      assert.equal(6, #rig.host:emitted())
+    end)
+
     it("that gives an id twice for other content fails at the second", function()
       start([[
         return moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "dead_letter",

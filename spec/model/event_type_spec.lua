@@ -212,6 +212,45 @@ dialect.each(function(database)
         assert.equal(3, (rig:checkpoints "names"))
       end)
 
+      it("waits with a part of a newer revision than the script knows, like an event that is stored so", function()
+        local function splitting(moved)
+          return ([[return {
+            moontide.event_type "spec.Moved" { %s },
+            moontide.event_type "spec.Changed" { revision = 1, into = { "spec.Moved" },
+              upcast = { [0] = function(payload)
+                return moontide.split { moontide.event("spec.Moved", payload, { revision = 2 }) }
+              end } },
+            moontide.projection "whole" { on = { ["spec.Moved"] = function(state, event)
+              state.moved = event.revision
+            end } },
+            moontide.projection "places" { key = moontide.by "to", on = { ["spec.Moved"] = function(state, event)
+              state.moved = event.revision
+            end } } }]]):format(moved)
+        end
+        start(splitting "revision = 1", { retry = { attempts = 1, delay = "1s" }, on_error = "dead_letter" })
+        rig:append("A", "spec.Changed", { to = "here" }, { revision = 0 })
+        rig:run()
+        for _ = 1, 4 do
+          rig.host:advance "1h"
+          rig:run()
+        end
+        assert.same({ "1 A FAILED" }, rig:waiting "whole")
+        assert.equal(kit.partitions, #rig:undelivered "places") -- whose key could not be asked for
+        for _, row in ipairs(rig:undelivered()) do
+          assert.equal("FAILED", row.status)
+          assert.equal(0, row.failures)
+          assert.matches("^revision: newer revision: spec.Moved comes out of a split with revision 2, and this script "
+            .. "knows up to 1 %(.-handlers/spec.lua:%d+%); it waits for a script that knows it", row.reason)
+        end
+        rig:script(splitting "revision = 2, upcast = { [1] = function() end }")
+        rig:reopen()
+        rig.host:advance "6h"
+        rig:run()
+        assert.same({ moved = 2 }, rig.host:read("whole", "A"))
+        assert.same({ moved = 2 }, rig.host:read("places", "here"))
+        assert.same({}, rig:undelivered())
+      end)
+
       it("fails as one for a key", function()
         start(SPLITTING, { retry = { attempts = 1 }, on_error = "dead_letter" })
         rig:append("A", "spec.Changed", { places = { "nowhere", "here", "nowhere" } }, { revision = 0 })
