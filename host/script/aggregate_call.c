@@ -7,6 +7,7 @@
 #include "script/json_codec.h"
 #include "script/json_tags.h"
 #include "script/native.h"
+#include "script/returned.h"
 #include "script/value.h"
 
 #include <assert.h>
@@ -44,18 +45,22 @@ static void push_apply(lua_State *L, const struct handler_job *job)
 static int apply_part(lua_State *L, struct handler_job *job)
 {
     char where[LIMITS_TEXT_SIZE], shown[128];
+    int first = lua_gettop(L) + 1;
+    bool one;
 
     push_apply(L, job);
     push_state(L, job);
     handler_parts_push_event(L, job);
-    lua_call(L, 2, 1);
-    if (lua_isnil(L, -1)) /* changed in place */
+    lua_call(L, 2, LUA_MULTRET);
+    one = returned_one(L, first, shown, sizeof(shown));
+    if (one && lua_isnil(L, -1)) /* changed in place */
         return 0;
-    if (lua_istable(L, -1) && native_kind(L, lua_gettop(L)) == NATIVE_NONE) {
+    if (one && lua_istable(L, -1) && native_kind(L, first) == NATIVE_NONE) {
         handler_run_fill(L, job);
         return 0;
     }
-    value_describe(L, -1, shown, sizeof(shown));
+    if (one)
+        value_describe(L, -1, shown, sizeof(shown));
     push_apply(L, job);
     handler_run_where(L, lua_gettop(L), where, sizeof(where));
     failure_set(job->failure, false, "state",
@@ -335,6 +340,7 @@ static void take_event(lua_State *L, struct handler_job *job,
                        struct append_event *out)
 {
     int event = lua_gettop(L);
+    const char *stranger;
     struct diag diag;
 
     *out = (struct append_event){.revision = 0};
@@ -347,6 +353,14 @@ static void take_event(lua_State *L, struct handler_job *job,
         bad_decision(L, job,
                      "gives something that is no event; an event is made by "
                      "moontide.event(type, payload)");
+        return;
+    }
+    stranger = returned_stranger(L, event, returned_event_names);
+    if (stranger != NULL) {
+        bad_decision(
+            L, job,
+            lua_pushfstring(L, "gives an event with %s, which no event has",
+                            stranger));
         return;
     }
     lua_getfield(L, event, "payload");

@@ -11,10 +11,15 @@
 #include "script/json_codec.h"
 #include "script/lua_call.h"
 #include "script/native.h"
+#include "script/returned.h"
 #include "script/saga_call.h"
 #include "script/value.h"
 
 #include <assert.h>
+
+/* Lua's way to tell that something failed, or an event, would be dropped. */
+#define RETURNS_NOTHING                                                        \
+    "it returns nothing: it acts through its ctx, and fails by error(\"why\")"
 
 /* --- state -------------------------------------------------------------------
  */
@@ -92,14 +97,15 @@ static void push_handler(lua_State *L, const struct handler_job *job)
 }
 
 /* Judges what the handler gave, which lies at the top. */
-static int take_result(lua_State *L, struct handler_job *job)
+static int take_result(lua_State *L, struct handler_job *job, int first)
 {
     char where[LIMITS_TEXT_SIZE], shown[128];
+    bool one = returned_one(L, first, shown, sizeof(shown));
 
     job->outcome = HANDLER_CHANGED;
-    if (lua_isnil(L, -1))
+    if (one && lua_isnil(L, -1))
         return 0;
-    switch (native_kind(L, lua_gettop(L))) {
+    switch (one ? native_kind(L, first) : NATIVE_SPLIT) {
     case NATIVE_DELETE:
         job->outcome = HANDLER_DELETED;
         lua_pushnil(L);
@@ -113,7 +119,8 @@ static int take_result(lua_State *L, struct handler_job *job)
     default:
         break;
     }
-    value_describe(L, -1, shown, sizeof(shown));
+    if (one)
+        value_describe(L, -1, shown, sizeof(shown));
     push_handler(L, job);
     handler_run_where(L, lua_gettop(L), where, sizeof(where));
     failure_set(job->failure, false, "state",
@@ -125,6 +132,8 @@ static int take_result(lua_State *L, struct handler_job *job)
 
 static int apply_state_part(lua_State *L, struct handler_job *job)
 {
+    int first = lua_gettop(L) + 1;
+
     if (job->outcome == HANDLER_DELETED) { /* by the part before */
         fill_initial(L, job);
         if (job->failed)
@@ -136,8 +145,8 @@ static int apply_state_part(lua_State *L, struct handler_job *job)
     lua_remove(L, -2);
     handler_parts_push_event(L, job);
     ctx_push(job->code, L);
-    lua_call(L, 3, 1);
-    return take_result(L, job);
+    lua_call(L, 3, LUA_MULTRET);
+    return take_result(L, job, first);
 }
 
 static int enter_apply_state(lua_State *L)
@@ -151,12 +160,15 @@ static int enter_apply_state(lua_State *L)
 
 static int apply_part(lua_State *L, struct handler_job *job)
 {
+    int function = lua_gettop(L) + 1;
+
     job->code->part = job->part;
     push_handler(L, job);
+    lua_pushvalue(L, -1);
     handler_parts_push_event(L, job);
     ctx_push(job->code, L);
-    lua_call(L, 2, 0);
-    return 0;
+    lua_call(L, 2, LUA_MULTRET);
+    return returned_nothing(L, job, function, function + 1, RETURNS_NOTHING);
 }
 
 static int enter_apply(lua_State *L)
@@ -195,9 +207,10 @@ static int enter_reset(lua_State *L)
     struct handler_job *job = lua_touserdata(L, 1);
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->reset);
+    lua_pushvalue(L, -1);
     ctx_push(job->code, L);
-    lua_call(L, 1, 0);
-    return 0;
+    lua_call(L, 1, LUA_MULTRET);
+    return returned_nothing(L, job, 2, 3, RETURNS_NOTHING);
 }
 
 static enum status handler_reset(void *self, const struct handler_call *call,

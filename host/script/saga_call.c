@@ -5,6 +5,7 @@
 #include "script/ctx_effect.h"
 #include "script/handler_parts.h"
 #include "script/json_codec.h"
+#include "script/returned.h"
 #include "script/saga_step_call.h"
 #include "script/value.h"
 
@@ -419,7 +420,6 @@ static int function_of(const struct handler_job *job)
 /* The saga lies at `index`. */
 static int call_function(lua_State *L, struct handler_job *job, int index)
 {
-    char where[LIMITS_TEXT_SIZE], shown[128];
     int top = lua_gettop(L);
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, function_of(job));
@@ -434,23 +434,18 @@ static int call_function(lua_State *L, struct handler_job *job, int index)
     else
         handler_parts_push_event(L, job);
     ctx_push(job->code, L);
-    lua_call(L, 3, 1);
+    lua_call(L, 3, LUA_MULTRET);
     if (job->saga->function == HANDLER_SAGA_MESSAGE) {
+        lua_settop(L, top + 2);
         saga_step_call_take_message(L, job, top + 1);
         lua_settop(L, top);
         return 0;
     }
-    if (lua_isnil(L, -1)) {
-        lua_settop(L, top);
-        return 0;
-    }
-    value_describe(L, -1, shown, sizeof(shown));
-    handler_run_where(L, top + 1, where, sizeof(where));
-    failure_set(job->failure, false, "state",
-                "%s: the handler returned %s; a saga's handler changes "
-                "saga.state and returns nothing",
-                where, shown);
-    return handler_run_fail(job);
+    (void)returned_nothing(L, job, top + 1, top + 2,
+                           "a saga's handler changes saga.state and returns "
+                           "nothing");
+    lua_settop(L, top);
+    return 0;
 }
 
 /* Appends the state of the saga at `index`. */

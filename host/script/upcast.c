@@ -4,6 +4,7 @@
 #include "script/json_codec.h"
 #include "script/lua_call.h"
 #include "script/native.h"
+#include "script/returned.h"
 #include "script/value.h"
 
 #include <stdio.h>
@@ -50,25 +51,73 @@ static const char *shown(lua_State *L)
     return lua_tostring(L, -1);
 }
 
+static bool may_become(const struct event_type *type, struct text name)
+{
+    for (size_t i = 0; i < type->ninto; i++)
+        if (text_equal(type->into[i], name))
+            return true;
+    return text_equal(text_of(type->name), name);
+}
+
+static bool has_field(const struct event_type *type, const char *name)
+{
+    for (size_t i = 0; i < type->nfields; i++)
+        if (strcmp(type->fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the value at the top is an event that the step's own could be split
+ * into, or begins a list of them: no payload looks like that by chance, unless
+ * it is declared so. */
+static bool is_part(lua_State *L, const struct event_type *type)
+{
+    int top = lua_gettop(L);
+    bool is = false;
+    struct text name;
+
+    if (!lua_istable(L, top) || native_kind(L, top) != NATIVE_NONE)
+        return false;
+    lua_rawgeti(L, top, 1);
+    if (lua_isnil(L, -1))
+        lua_pop(L, 1);
+    if (returned_is_event(L, lua_gettop(L))) {
+        lua_getfield(L, -1, "type");
+        name.data = lua_tolstring(L, -1, &name.len);
+        is = may_become(type, name) && !has_field(type, "payload");
+    }
+    lua_settop(L, top);
+    return is;
+}
+
 /* Replaces the payload at the top by what one step makes of it. */
 static void run_step(struct handler_code *code, lua_State *L,
                      const struct event_type *type, int revision)
 {
     int step = code->set->steps[type->index][revision - type->oldest];
+    int first = lua_gettop(L) + 1;
+    char several[32];
+    bool one;
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, step);
     lua_pushvalue(L, -2);
-    lua_call(L, 1, 1);
-    if (lua_isnil(L, -1)) {
+    lua_call(L, 1, LUA_MULTRET);
+    one = returned_one(L, first, several, sizeof(several));
+    if (one && lua_isnil(L, -1)) {
         lua_pop(L, 1); /* it has changed the payload in place */
         return;
     }
-    if (!is_payload(L))
+    if (!one || !is_payload(L))
         refuse(L, type, revision + 1,
                lua_pushfstring(L,
                                "returned %s; change the payload and return "
                                "nothing, or return another one",
-                               shown(L)));
+                               one ? shown(L) : several));
+    if (!lua_rawequal(L, -1, -2) && is_part(L, type))
+        refuse(L, type, revision + 1,
+               "returned what moontide.event makes, which would be taken as "
+               "the payload; return the payload alone, or "
+               "moontide.split { moontide.event(...) }");
     lua_remove(L, -2);
 }
 
@@ -111,19 +160,13 @@ static void add_part(lua_State *L, int parts, struct text name, int revision)
     lua_rawseti(L, parts, (int)lua_objlen(L, parts) + 1);
 }
 
-static bool may_become(const struct event_type *type, struct text name)
-{
-    for (size_t i = 0; i < type->ninto; i++)
-        if (text_equal(type->into[i], name))
-            return true;
-    return text_equal(text_of(type->name), name);
-}
-
 /* What moontide.split was given as one part, at the top of the stack. */
 struct part {
     struct text name;
     int revision;
 };
+
+static const char *const part_names[] = {"type", "payload", "revision", NULL};
 
 /* A part that the script itself makes newer than it knows is as one that is
  * stored so: it waits for a script that knows it. */
@@ -150,11 +193,19 @@ static struct part take_part(struct handler_code *code, lua_State *L,
     const struct event_type *type;
     struct part part = {.revision = 0};
     int at = lua_gettop(L);
+    const char *stranger;
 
     if (!lua_istable(L, at))
         refuse(L, from, reached,
                "splits the event into something else than a list of "
                "moontide.event(type, payload)");
+    stranger = returned_stranger(L, at, part_names);
+    if (stranger != NULL)
+        refuse(L, from, reached,
+               lua_pushfstring(L,
+                               "gives a part with %s; a part has type, payload "
+                               "and revision, and all else of the stored event",
+                               stranger));
     lua_getfield(L, at, "type");
     if (lua_type(L, -1) != LUA_TSTRING)
         refuse(L, from, reached, "gives a part without a type");
