@@ -197,14 +197,25 @@ static bool has_waiting(const struct status_consumer *consumer)
     return false;
 }
 
+/* Unknown, and so no, while the scripts cannot be loaded. */
+static bool is_undeclared(const struct status_request *request,
+                          const struct status_consumer *consumer)
+{
+    return !consumer->declared && request->script_error == NULL;
+}
+
 /* When the next one is tried, in the words of an operator. */
-static void next_attempt(const struct status_report *report,
+static void next_attempt(const struct status_request *request,
+                         const struct status_report *report,
                          const struct status_consumer *consumer,
                          struct buffer *out)
 {
     char at[CLOCK_TEXT_SIZE];
 
-    if (!status_word_is_in(consumer, CONSUMER_RUNNING)) {
+    if (is_undeclared(request, consumer)) {
+        buffer_append_string(out, "; none is tried while no script declares "
+                                  "it");
+    } else if (!status_word_is_in(consumer, CONSUMER_RUNNING)) {
         buffer_printf(out, "; none is tried while it is %s", consumer->state);
     } else if (consumer->retry_at_once ||
                (consumer->next_retry_at != 0 &&
@@ -218,7 +229,8 @@ static void next_attempt(const struct status_report *report,
     }
 }
 
-static void waiting_problem(const struct status_report *report,
+static void waiting_problem(const struct status_request *request,
+                            const struct status_report *report,
                             const struct status_consumer *consumer,
                             struct buffer *sentence)
 {
@@ -226,7 +238,7 @@ static void waiting_problem(const struct status_report *report,
                   "%s '%s' has undelivered messages: ", consumer->type,
                   consumer->name);
     list_undelivered(report, consumer, false, sentence);
-    next_attempt(report, consumer, sentence);
+    next_attempt(request, report, consumer, sentence);
     last_failure(consumer, false, sentence);
 }
 
@@ -370,11 +382,12 @@ static bool has_grade(const struct status_request *request,
         return consumer->rising >= STATUS_LOOKS &&
                !stands_still(report, consumer);
     default:
-        return !consumer->declared && request->script_error == NULL;
+        return is_undeclared(request, consumer);
     }
 }
 
-static void consumer_problem(const struct status_report *report,
+static void consumer_problem(const struct status_request *request,
+                             const struct status_report *report,
                              const struct status_consumer *consumer,
                              enum grade grade, struct buffer *sentence)
 {
@@ -395,7 +408,7 @@ static void consumer_problem(const struct status_report *report,
         rebuilding_problem(consumer, sentence);
         return;
     case GRADE_WAITING:
-        waiting_problem(report, consumer, sentence);
+        waiting_problem(request, report, consumer, sentence);
         return;
     case GRADE_PAUSED:
         paused_problem(consumer, sentence);
@@ -454,7 +467,8 @@ void status_problem_find(const struct status_request *request,
 
             if (!has_grade(request, report, consumer, (enum grade)grade))
                 continue;
-            consumer_problem(report, consumer, (enum grade)grade, &sentence);
+            consumer_problem(request, report, consumer, (enum grade)grade,
+                             &sentence);
             add_problem(report, &sentence);
         }
     }

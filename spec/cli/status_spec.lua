@@ -104,6 +104,16 @@ dialect.each(function(database)
       assert.matches("^projection 'notes' is paused since .*; `moontide resume notes` lets it go on$", problems()[2])
     end)
 
+    it("promises no attempt of a consumer that no script declares", function()
+      start 'retry = { attempts = 3, delay = "1h", jitter = 0 },'
+      put { { "A", true } }
+      app:fails(75, "run", "--until-idle")
+      app:write("handlers/notes.lua", [[return require("moontide").projection "others" { on = { x = print } }]])
+      assert.matches("1 FAILED, the oldest %d+ s old; none is tried while no script declares it; the last failed",
+        problems()[1])
+      assert.matches("'notes' is known to the database, but no script declares it", problems()[2], 1, true)
+    end)
+
     it("says which messages hold partitions because their keys are not known", function()
       start [[on_error = "dead_letter_key",
         key = function(e) return assert(not e.payload.bad and "k", "no key") end,]]
