@@ -310,6 +310,7 @@ static enum status page_look(struct consumer *c, const struct poll *poll,
                              struct apply_search search, struct diag *diag)
 {
     c->careful = false;
+    apply_search_resume(&search, c->conflicts);
     for (;;) {
         struct checkpoint_lock lock = {.epoch = 0};
         int64_t through = c->page.through;
@@ -372,6 +373,8 @@ enum status apply_page(struct consumer *c, const struct poll *poll,
 
         if (again || (status == STATUS_OK && !repeat))
             return status;
+        if (status == STATUS_LOST && c->conflicts == 0)
+            c->conflicts = 1; /* the next attempt looks, and counts */
         if (status != STATUS_OK && status != STATUS_CONFLICT &&
             !applier_is_fault(status))
             return status;

@@ -75,13 +75,18 @@ struct apply_search {
 /** After an attempt that did not commit: rolls back, and says how to go on.
  * `status` is what it gave, and comes back when there is nothing left to try.
  * `single`: it was about one message, so there is nothing to split.
- * *conflicts counts those in a row: a batch that met some comes back with
- * CONFLICT and is to be split, a message that met ten alone counts as failed
- * (design 3). The caller sets it to 0 after a commit. */
+ * *conflicts counts those in a row, and connections lost in the attempt: a
+ * batch that met some comes back with its status and is to be split, a message
+ * that met ten alone counts as failed (design 3). The caller sets it to 0 after
+ * a commit. */
 enum status apply_search_on(struct consumer *consumer,
                             struct apply_search *search, enum status status,
                             bool single, int *conflicts,
                             const struct diag *diag) MUST_CHECK;
+
+/** Before an attempt: after as many lost connections as a message may cost, it
+ * has failed, and is not run again. */
+void apply_search_resume(struct apply_search *search, int conflicts);
 
 /** Says in the worker's slot that the calls to come are this consumer's, for
  * messages behind `after` (ATTEMPT_RETRY: for undelivered ones). */

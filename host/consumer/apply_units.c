@@ -214,6 +214,28 @@ static bool one_more_conflict(int *count, bool alone)
     return *count >= CONFLICTS_WHOLE + (alone ? CONFLICTS_ALONE : 0);
 }
 
+/* A statement that ends the connection, or the server, each time it is run is
+ * its message's doing, as a conflict that never ends is. */
+static bool may_pass(enum status status)
+{
+    return status == STATUS_CONFLICT || status == STATUS_LOST;
+}
+
+static void refuse_spent(struct apply_search *search, const char *why)
+{
+    failure_set(&search->failure, false, "conflict", "%d times in a row: %s",
+                CONFLICTS_ALONE, why);
+    search->refused = &search->failure;
+}
+
+void apply_search_resume(struct apply_search *search, int conflicts)
+{
+    if (search->refused == NULL &&
+        conflicts >= CONFLICTS_WHOLE + CONFLICTS_ALONE)
+        refuse_spent(search, "the connection to the database was lost while "
+                             "it was applied");
+}
+
 /* --- units: all at once, or one by one ------------------------------------ */
 
 /* A batch that has run so long takes no further message. */
@@ -449,15 +471,13 @@ enum status apply_search_on(struct consumer *c, struct apply_search *search,
     db_rollback(c->env->db);
     c->row.state = CONSUMER_RUNNING;
     c->row.halt_reason = HALT_NONE;
-    if (status == STATUS_CONFLICT && search->refused == NULL) {
+    if (may_pass(status) && search->refused == NULL) {
         bool enough = one_more_conflict(conflicts, single);
 
         search->split = enough && !single;
-        if (!enough || !single)
-            return status;
-        failure_set(&search->failure, false, "conflict",
-                    "%d times in a row: %s", CONFLICTS_ALONE, diag->message);
-        search->refused = &search->failure;
+        if (!enough || !single || status == STATUS_LOST)
+            return status; /* a new connection resumes the search */
+        refuse_spent(search, diag->message);
         return STATUS_OK;
     }
     if (status != STATUS_OK &&

@@ -441,6 +441,7 @@ static void found_none(struct consumer *c, int64_t began)
 
     db_rollback(c->env->db);
     c->fire.through = CHECKPOINT_NONE;
+    c->fire.conflicts = 0;
     c->fire.careful = 0;
     c->fire.not_before = now + LOOK_SHARE * (now - began);
 }
@@ -450,6 +451,7 @@ enum status fire_due(struct consumer *c, bool *worked, struct diag *diag)
     struct apply_search search = {.careful = false};
 
     *worked = false;
+    apply_search_resume(&search, c->fire.conflicts);
     for (;;) {
         struct checkpoint_lock lock = {.epoch = 0};
         struct batch batch = {.count = 0};

@@ -440,6 +440,7 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
     struct apply_search search = {.careful = false};
 
     *worked = false;
+    apply_search_resume(&search, c->retries.conflicts);
     for (;;) {
         struct checkpoint_lock lock = {.epoch = 0};
         struct batch batch = {.count = 0};
@@ -451,6 +452,7 @@ enum status retry_due(struct consumer *c, bool *worked, struct diag *diag)
         status = batch_run(c, &batch, &lock, &search, &repeat, diag);
         if (status == STATUS_OK && batch.count == 0) {
             db_rollback(c->env->db);
+            c->retries.conflicts = 0;
             batch.whole = true;
             let_go(c, &batch);
             return STATUS_OK;

@@ -324,26 +324,27 @@ SELECT group_concat(variable_value ORDER BY variable_name SEPARATOR ' ') AS valu
  WHERE variable_name IN ('TX_ISOLATION', 'SQL_MODE', 'TIME_ZONE', 'CHARACTER_SET_CLIENT', 'COLLATION_CONNECTION',
    'INNODB_LOCK_WAIT_TIMEOUT', 'AUTOCOMMIT')]]
 
--- Lost connections -- the statements that make kill_once(), and the query in
--- which a script loses its own connection, once. None where there is none.
+-- Lost connections -- the statements that make lose_connection(), and the query in which
+-- a script loses its own connection: the first `times` times, or once. None
+-- where there is none.
 
-postgres.loss = "SELECT kill_once() AS done"
+postgres.loss = "SELECT lose_connection() AS done"
 mysql.loss = postgres.loss
 
-function postgres.make_loss()
-  return "CREATE SEQUENCE kills", [[
-    CREATE FUNCTION kill_once() RETURNS integer LANGUAGE plpgsql AS $body$ BEGIN
-      IF nextval('kills') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+function postgres.make_loss(_, times)
+  return "CREATE SEQUENCE kills", ([[
+    CREATE FUNCTION lose_connection() RETURNS integer LANGUAGE plpgsql AS $body$ BEGIN
+      IF nextval('kills') <= %d THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
       RETURN 1;
-    END $body$]]
+    END $body$]]):format(times or 1)
 end
 
-function mysql.make_loss()
-  return "CREATE SEQUENCE kills", [[
-    CREATE FUNCTION kill_once() RETURNS INT BEGIN
-      IF NEXT VALUE FOR kills = 1 THEN KILL CONNECTION_ID(); END IF;
+function mysql.make_loss(_, times)
+  return "CREATE SEQUENCE kills", ([[
+    CREATE FUNCTION lose_connection() RETURNS INT BEGIN
+      IF NEXT VALUE FOR kills <= %d THEN KILL CONNECTION_ID(); END IF;
       RETURN 1;
-    END]]
+    END]]):format(times or 1)
 end
 
 -- lock_checkpoints: begins a transaction that keeps all rows locked, for hold.
