@@ -13,10 +13,13 @@ local CONFIG = 'partitions = 12, limits = { time = "60s" }, grants = { "os" }, p
 -- waits for other programs.
 local SLOW = [[
 local moontide = require "moontide"
-return moontide.sql_projection "slow" { tables = "slow.sql", on = {
+return moontide.sql_projection "slow" { tables = "slow.sql", on_error = "dead_letter", on = {
   ["thing.Slow"] = function(event, ctx)
     ctx:update("INSERT INTO slow (position) VALUES (?)", event.position)
     require("os").execute "sleep 2.5"
+  end,
+  ["thing.Large"] = function(event, ctx)
+    ctx:query "SELECT count(*) AS n FROM (SELECT n FROM generate_series(1, 300000) AS g (n) ORDER BY -n) AS s"
   end } }]]
 
 local function fresh(name, server)
@@ -99,6 +102,17 @@ dialect.only("postgres", function()
     work(app)
     assert.same({}, ledger.faults(app))
     outlasts(app)
+  end)
+
+  it("a role that may not sort much fails the message that does, and no other waits", function()
+    preset "temp_file_limit = '1MB'"
+    preset "work_mem = '64kB'"
+    app:append { { aggregate_id = "A", type = "thing.Large" }, { aggregate_id = "B" }, { aggregate_id = "C" } }
+    app:ok("run", "--until-idle")
+    assert.same({}, ledger.faults(app))
+    local letters = app:json("dead-letters", "list").messages
+    assert.equal(1, #letters)
+    assert.matches("^sql: handlers/slow.lua:%d+: temporary file size exceeds", letters[1].reason)
   end)
 
   it("a role with a short idle_session_timeout leaves an idle host its connections", function()
