@@ -23,7 +23,7 @@ static const struct {
     {"08", STATUS_LOST},
     {"53400", STATUS_PERMANENT}, /* the statement is above a set limit */
     {"53", STATUS_UNAVAILABLE},  /* disk, memory or connections run out */
-    {"58", STATUS_UNAVAILABLE}, /* the server's own input and output */
+    {"58", STATUS_UNAVAILABLE},  /* the server's own input and output */
     {"XX001", STATUS_UNAVAILABLE},
     {"XX002", STATUS_UNAVAILABLE},
 };
