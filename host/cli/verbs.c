@@ -358,8 +358,10 @@ const struct cli_verb cli_verbs[] = {
      .details =
          "In place: its progress is reset, and the hosts replay the history "
          "up to where it stood; what the replay does not make anew is deleted "
-         "at its end. An sql_projection needs `reset` for that. --key does "
-         "one read model in one transaction, without the hosts.",
+         "at its end. An sql_projection needs `reset` for that; of its tables "
+         "those that are missing are made, and those that are there stay as "
+         "they are. --key does one read model in one transaction, without the "
+         "hosts.",
      .options = rebuild_options,
      .min_args = 1,
      .max_args = 1,
