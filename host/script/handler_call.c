@@ -308,18 +308,21 @@ static int enter_on_error(lua_State *L)
     struct handler_job *job = lua_touserdata(L, 1);
     char where[LIMITS_TEXT_SIZE], shown[128];
     struct text word;
+    bool one;
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, handler_run_code(job)->on_error);
     lua_pushvalue(L, -1);
     event_push(job->code, L);
     push_failure(L, job);
-    lua_call(L, 2, 1);
-    if (lua_type(L, -1) == LUA_TSTRING) {
+    lua_call(L, 2, LUA_MULTRET);
+    one = returned_one(L, 3, shown, sizeof(shown));
+    if (one && lua_type(L, -1) == LUA_TSTRING) {
         word.data = lua_tolstring(L, -1, &word.len);
         if (error_policy_parse(word, &job->policy))
             return 0;
     }
-    value_describe(L, -1, shown, sizeof(shown));
+    if (one)
+        value_describe(L, -1, shown, sizeof(shown));
     handler_run_where(L, 2, where, sizeof(where));
     failure_set(job->failure, false, "error",
                 "%s: on_error returned %s; it must return " ON_ERROR_WORDS,

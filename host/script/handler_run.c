@@ -2,6 +2,7 @@
 
 #include "consumer/attempt_slot.h"
 #include "script/lua_call.h"
+#include "script/returned.h"
 #include "script/value.h"
 
 #include <stdio.h>
@@ -101,6 +102,7 @@ void handler_run_push_initial(lua_State *L, struct handler_job *job)
     int top = lua_gettop(L);
     int initial = handler_run_code(job)->initial;
     char where[LIMITS_TEXT_SIZE], shown[128];
+    bool one;
 
     if (initial == LUA_NOREF) {
         lua_newtable(L);
@@ -110,12 +112,14 @@ void handler_run_push_initial(lua_State *L, struct handler_job *job)
     lua_pushvalue(L, -1);
     lua_pushlstring(L, job->call->key.data != NULL ? job->call->key.data : "",
                     job->call->key.len);
-    lua_call(L, 1, 1);
-    if (lua_istable(L, -1)) {
+    lua_call(L, 1, LUA_MULTRET);
+    one = returned_one(L, top + 2, shown, sizeof(shown));
+    if (one && lua_istable(L, -1)) {
         lua_remove(L, top + 1);
         return;
     }
-    value_describe(L, -1, shown, sizeof(shown));
+    if (one)
+        value_describe(L, -1, shown, sizeof(shown));
     handler_run_where(L, top + 1, where, sizeof(where));
     failure_set(job->failure, false, "state",
                 "%s: initial returned %s; it must return a table", where,

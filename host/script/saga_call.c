@@ -436,7 +436,6 @@ static int call_function(lua_State *L, struct handler_job *job, int index)
     ctx_push(job->code, L);
     lua_call(L, 3, LUA_MULTRET);
     if (job->saga->function == HANDLER_SAGA_MESSAGE) {
-        lua_settop(L, top + 2);
         saga_step_call_take_message(L, job, top + 1);
         lua_settop(L, top);
         return 0;

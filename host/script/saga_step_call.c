@@ -4,6 +4,7 @@
 #include "model/saga_steps.h"
 #include "script/json_codec.h"
 #include "script/json_tags.h"
+#include "script/returned.h"
 #include "script/value.h"
 
 void saga_step_call_take_message(lua_State *L, struct handler_job *job,
@@ -13,11 +14,14 @@ void saga_step_call_take_message(lua_State *L, struct handler_job *job,
     struct buffer *out = &job->code->scratch;
     char where[LIMITS_TEXT_SIZE], shown[128];
     struct diag diag;
+    bool one;
 
+    one = returned_one(L, function + 1, shown, sizeof(shown));
     handler_run_where(L, function, where, sizeof(where));
     buffer_clear(out);
-    if (!lua_istable(L, -1)) {
-        value_describe(L, -1, shown, sizeof(shown));
+    if (!one || !lua_istable(L, -1)) {
+        if (one)
+            value_describe(L, -1, shown, sizeof(shown));
         failure_set(job->failure, false, "state",
                     "%s: message returned %s; it returns the payload, a table",
                     where, shown);

@@ -8,8 +8,8 @@
 
 #include "script/handler_run.h"
 
-/** Keeps what the message function at `function` returned, which is at the top;
- * fails the job when it can be no payload. From protected code. */
+/** Keeps what the message function at `function` returned, which lies behind
+ * it; fails the job when it can be no payload. From protected code. */
 void saga_step_call_take_message(lua_State *L, struct handler_job *job,
                                  int function);
 

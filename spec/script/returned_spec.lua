@@ -70,6 +70,34 @@ dialect.each(function(database)
       end
     end)
 
+    it("that gives a state or a payload to begin with gives one", function()
+      start [[return {
+        moontide.projection "state" { retry = { attempts = 1 }, on_error = "dead_letter",
+          initial = function() return {}, "why" end,
+          on = { ["spec.Put"] = function() end } },
+        moontide.publisher "carrier" { to = "kafka:carrier" },
+        moontide.saga "order" { id = function(event) return event.key end, starts = { "spec.Put" },
+          retry = { attempts = 1 }, on_error = "dead_letter", steps = {
+            { name = "shipment", to = "carrier", command = "shipment.Request", compensate = false, timeout = "1h",
+              message = function() return {}, "why" end, succeeds = "shipment.Accepted" } } } }]]
+      rig:append("A", "spec.Put", {})
+      rig:run()
+      assert.matches("^state: handlers/spec.lua:5: initial returned several values; it must return a table",
+        rig:undelivered("state")[1].reason)
+      assert.matches("^state: handlers/spec.lua:11: message returned several values; it returns the payload, a table",
+        rig:undelivered("order")[1].reason)
+    end)
+
+    it("that decides on a failure returns one word", function()
+      start [[return moontide.projection "spec" { retry = { attempts = 1 },
+        on_error = function() return "dead_letter", "why" end,
+        on = { ["spec.Put"] = function() error "wrong" end } }]]
+      rig:append("A", "spec.Put", {})
+      rig:run()
+      assert.matches("on_error returned several values; it must return", rig:log(), 1, true)
+      assert.equal("HALTED APPLY_ERROR", rig:state "spec")
+    end)
+
     it("that applies an event to an aggregate returns one state", function()
       start [[return moontide.aggregate "spec.purse" {
         commands = { fill = function() return moontide.event("purse.Filled", {}) end },
