@@ -1,5 +1,6 @@
 #include "run/status_problem.h"
 
+#include "consumer/failure.h"
 #include "consumer/registry.h"
 #include "consumer/undelivered.h"
 #include "run/status_deadlines.h"
@@ -262,6 +263,10 @@ static void blocked_problem(const struct status_consumer *consumer,
 {
     const char *reason = reason_of_message(consumer);
 
+    /* nobody has asked its key function yet, or heard of it */
+    if (strcmp(consumer->blocked_reason, FAILURE_UNTOLD) == 0)
+        reason = "a host ended while it had this in hand, so it is tried by "
+                 "itself, which is no fault yet";
     buffer_printf(sentence, "%s '%s' cannot %s ", consumer->type,
                   consumer->name, reason != NULL ? "read" : "tell the keys of");
     status_word_count(sentence, consumer->blocking, "message");
