@@ -3,6 +3,7 @@
 #include "cli/status_print.h"
 #include "cli/stop.h"
 
+#include "run/backoff.h"
 #include "run/status_rate.h"
 
 #include <time.h>
@@ -107,13 +108,6 @@ static enum status redraw(struct look *look, const struct status_report *report,
     return print_report(cli, report, look->request.consumer != NULL, diag);
 }
 
-/* A watcher stays while the database is away or busy. */
-static bool comes_back(enum status status)
-{
-    return status == STATUS_LOST || status == STATUS_UNAVAILABLE ||
-           status == STATUS_CONFLICT || status == STATUS_BUSY;
-}
-
 /* The picture of a database that cannot be looked at: the reason is what is
  * wrong, and nothing else is known. The next look connects anew. */
 static enum status show_away(struct look *look, enum status why,
@@ -131,7 +125,7 @@ static enum status show_away(struct look *look, enum status why,
     if (status == STATUS_OK &&
         (why == STATUS_LOST || why == STATUS_UNAVAILABLE)) {
         status = db_reopen(look->app->db, diag);
-        if (comes_back(status))
+        if (backoff_helps(status))
             status = STATUS_OK;
     }
     return status;
@@ -155,7 +149,7 @@ static enum status watch(struct look *look, int64_t interval, struct diag *diag)
                 status_report_free(before);
             looks++;
             status = redraw(look, now, diag);
-        } else if (comes_back(status)) {
+        } else if (backoff_helps(status)) {
             status = show_away(look, status, diag);
         }
         if (status == STATUS_OK)

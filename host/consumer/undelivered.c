@@ -410,6 +410,16 @@ enum key_hold undelivered_hold(enum undelivered_status status)
     return KEY_WAITS;
 }
 
+static enum status next_take(void *arg, struct db_rows *row, struct diag *diag)
+{
+    int64_t *next_us = arg;
+
+    (void)diag;
+    if (!db_is_null(row, 0))
+        *next_us = db_get_timestamp(row, 0);
+    return STATUS_OK;
+}
+
 enum status undelivered_next(struct db *db, const struct catalog *catalog,
                              const char *consumer_id, const char *source,
                              const struct leases *leases, int64_t *next_us,
@@ -417,18 +427,8 @@ enum status undelivered_next(struct db *db, const struct catalog *catalog,
 {
     const struct db_value params[] = {db_string(consumer_id), db_string(source),
                                       db_integers(leases->mine, leases->count)};
-    struct db_rows *rows;
-    bool more = false;
-    enum status status;
 
     *next_us = INT64_MAX;
-    status = db_query(db, catalog_sql(catalog, SQL_UNDELIVERED_NEXT), params, 3,
-                      &rows, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = db_next(rows, &more, diag);
-    if (status == STATUS_OK && more && !db_is_null(rows, 0))
-        *next_us = db_get_timestamp(rows, 0);
-    db_rows_close(rows);
-    return status;
+    return db_rows_each(db, catalog_sql(catalog, SQL_UNDELIVERED_NEXT), params,
+                        3, next_take, next_us, diag);
 }

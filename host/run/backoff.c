@@ -50,3 +50,9 @@ void backoff_reset(struct backoff *backoff)
 {
     backoff->next_us = backoff->first_us;
 }
+
+bool backoff_helps(enum status status)
+{
+    return status == STATUS_CONFLICT || status == STATUS_LOST ||
+           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
+}

@@ -5,6 +5,9 @@
 #ifndef HOST_RUN_BACKOFF_H
 #define HOST_RUN_BACKOFF_H
 
+#include "base/status.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
 struct backoff {
@@ -18,5 +21,8 @@ struct backoff backoff_make(int64_t first_us, int64_t cap_us);
 /** The next wait, in microseconds; at least half of what was doubled. */
 int64_t backoff_next(struct backoff *backoff);
 void backoff_reset(struct backoff *backoff);
+
+/** Whether waiting helps: what ended like this may end well later. */
+bool backoff_helps(enum status status);
 
 #endif

@@ -162,12 +162,6 @@ static void tell_loop(struct duties *duties, bool moved, bool ended)
 
 /* --- the thread's work --------------------------------------------------- */
 
-static bool passes(enum status status)
-{
-    return status == STATUS_CONFLICT || status == STATUS_LOST ||
-           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
-}
-
 /* Another file lies where the database was: what is known is known of the old
  * one, and workers have begun anew with this one. */
 static void forget(struct duties *duties)
@@ -188,7 +182,7 @@ static enum status connect_now(struct duties *duties, struct diag *diag)
 
     if (app->db != NULL) {
         status = db_reopen(app->db, diag);
-        if (status == STATUS_OK || passes(status))
+        if (status == STATUS_OK || backoff_helps(status))
             return status;
         forget(duties);
     }
@@ -285,7 +279,7 @@ static enum status count_attempt(struct duties *duties,
         return STATUS_OK;
     status = charge_attempt(&env, dead->instance, &dead->attempt, &dead->end,
                             &charged, diag);
-    if (status == STATUS_OK || passes(status))
+    if (status == STATUS_OK || backoff_helps(status))
         return status;
     log_write(&duties->app.log, LOG_ERROR,
               &(struct log_about){.consumer = dead->attempt.name,
@@ -322,7 +316,7 @@ static enum status bury_all(struct duties *duties, struct diag *diag)
         if (!found)
             break;
         status = bury(duties, &dead, diag);
-        if (passes(status))
+        if (backoff_helps(status))
             break;
         if (status != STATUS_OK)
             log_write(&duties->app.log, LOG_ERROR, NULL,

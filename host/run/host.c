@@ -395,17 +395,11 @@ static enum status step_worker(struct host *host, struct worker *worker,
     return status;
 }
 
-bool host_is_passing(enum status status)
-{
-    return status == STATUS_CONFLICT || status == STATUS_LOST ||
-           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
-}
-
 /* The connection is no good any more: nobody else need try. */
 static bool ends_round(enum status status)
 {
     return status == STATUS_LOST || status == STATUS_UNAVAILABLE ||
-           (status != STATUS_OK && !host_is_passing(status));
+           (status != STATUS_OK && !backoff_helps(status));
 }
 
 void host_start_workers(struct host *host)
@@ -416,7 +410,7 @@ void host_start_workers(struct host *host)
 
         if (!worker->started)
             status = host_start_late(host, worker, &worker->trouble);
-        if (status != STATUS_OK && !host_is_passing(status))
+        if (status != STATUS_OK && !backoff_helps(status))
             host_stand_still(host, worker);
         if (ends_round(status))
             return; /* the next round goes on with it */

@@ -243,7 +243,7 @@ enum status host_fill_topics(struct host *host, bool *worked, struct diag *diag)
         return status;
     one.declaration = fill->lists[fill->count - 1];
     status = read_model_fill_batch(&one, app->db, &more, diag);
-    if (status != STATUS_OK && !host_is_passing(status))
+    if (status != STATUS_OK && !backoff_helps(status))
         return give_up(host, one.declaration->name, diag);
     if (status != STATUS_OK)
         return status;

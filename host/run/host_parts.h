@@ -103,7 +103,6 @@ enum status host_end_standstills(struct host *host,
 /** Registers the consumer of one that did not start yet. */
 enum status host_start_late(struct host *host, struct worker *worker,
                             struct diag *diag) MUST_CHECK;
-bool host_is_passing(enum status status);
 /** Registers the consumers that did not start yet. What goes wrong is the
  * trouble of its worker, and tried again with the next rounds. */
 void host_start_workers(struct host *host);

@@ -184,10 +184,10 @@ enum status host_run_until_idle(struct host *host,
             tries = 0;
         } else {
             done = false;
-            if (host_is_passing(status) && ++tries < RUN_TRIES)
+            if (backoff_helps(status) && ++tries < RUN_TRIES)
                 status = recover(host, status, diag);
             if (status != STATUS_OK &&
-                (!host_is_passing(status) || tries >= RUN_TRIES))
+                (!backoff_helps(status) || tries >= RUN_TRIES))
                 return status;
         }
     }
@@ -252,9 +252,9 @@ static enum status run_on(struct host *host, const volatile sig_atomic_t *stop,
             status = host_step(host, &progress, diag);
         if (status == STATUS_OK)
             end_trouble(host);
-        while (host_is_passing(status) && !*stop)
+        while (backoff_helps(status) && !*stop)
             status = recover(host, status, diag);
-        if (status != STATUS_OK && !host_is_passing(status))
+        if (status != STATUS_OK && !backoff_helps(status))
             return status;
         if (!progress.idle) {
             look_now(host);

@@ -33,7 +33,7 @@ enum status host_bear(struct host *host, struct worker *worker,
 {
     if (status == STATUS_OK)
         return STATUS_OK;
-    if (host_is_passing(status))
+    if (backoff_helps(status))
         return diag_set(
             diag, status, "%s '%s': %s", worker->declared.consumer.name.type,
             worker->declared.consumer.name.name, worker->trouble.message);

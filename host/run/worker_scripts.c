@@ -1,5 +1,6 @@
 #include "run/worker_scripts.h"
 
+#include "run/backoff.h"
 #include "run/worker.h"
 
 enum status worker_scripts_read(const struct script_place *place,
@@ -77,12 +78,6 @@ static enum status answer(const struct worker_scripts *scripts,
     return channel_send(WORKER_CHANNEL_FD, &message, diag);
 }
 
-static bool passes(enum status status)
-{
-    return status == STATUS_CONFLICT || status == STATUS_LOST ||
-           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
-}
-
 enum status worker_scripts_follow(struct worker_scripts *scripts,
                                   struct application *app, struct host *host,
                                   struct diag *diag)
@@ -99,7 +94,7 @@ enum status worker_scripts_follow(struct worker_scripts *scripts,
         if (status != STATUS_OK)
             script_close(script);
     }
-    if (passes(status)) {
+    if (backoff_helps(status)) {
         *diag = why;
         return status;
     }
