@@ -273,7 +273,7 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
         return retry_turn_take(c, worked, diag);
     if (!found) {
         /* nothing may come behind the stretch for long */
-        if (standing_save_is_due(c))
+        if (standing_save_is_due(c, mark->start))
             return standing_save(c, diag);
         /* its turn was the page's */
         c->retries.gathers = 0;
@@ -284,7 +284,8 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
     if (c->page.count == 0) {
         for (size_t i = 0; i < poll.npartitions; i++)
             c->reached.position[poll.partitions[i]] = c->page.through;
-        return standing_save_is_due(c) ? standing_save(c, diag) : STATUS_OK;
+        return standing_save_is_due(c, mark->start) ? standing_save(c, diag)
+                                                    : STATUS_OK;
     }
     standing_begin_page(c);
     began = clock_monotonic();

@@ -94,20 +94,28 @@ enum status standing_read_holds(struct consumer *c, struct diag *diag)
     return status;
 }
 
-/* Whether some position was reached over an empty stretch and not saved. */
-static bool has_unsaved(const struct consumer *c)
+/* Whether some position was reached over an empty stretch and not saved, where
+ * it is stored below this one. */
+static bool has_unsaved_below(const struct consumer *c, int64_t position)
 {
     for (int p = 0; p < c->reached.partitions; p++)
         if (leases_hold(&c->leases, p) &&
-            c->stored.position[p] < c->reached.position[p])
+            c->stored.position[p] < c->reached.position[p] &&
+            c->stored.position[p] < position)
             return true;
     return false;
 }
 
-bool standing_save_is_due(const struct consumer *c)
+static bool has_unsaved(const struct consumer *c)
 {
-    return consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US &&
-           has_unsaved(c);
+    return has_unsaved_below(c, INT64_MAX);
+}
+
+bool standing_save_is_due(const struct consumer *c, int64_t topic_start)
+{
+    if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US)
+        return has_unsaved(c);
+    return has_unsaved_below(c, topic_start);
 }
 
 /* Partitions of this process that were reached at `position` but not saved

@@ -30,8 +30,9 @@ void standing_begin_page(struct consumer *consumer);
  * memory stands where it stood before, the database does not. */
 void standing_forget_last_batch(struct consumer *consumer);
 
-/** Whether something was reached and not saved for long. */
-bool standing_save_is_due(const struct consumer *consumer);
+/** Whether something was reached and not saved for long, or not although the
+ * topic begins behind what is saved by now. */
+bool standing_save_is_due(const struct consumer *consumer, int64_t topic_start);
 
 /** Saves positions that were reached over empty stretches, and ends what is in
  * flight or counted for an attempt that will not be made. Statuses as

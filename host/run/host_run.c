@@ -157,6 +157,7 @@ static enum status wind_up(struct host *host, const volatile sig_atomic_t *stop,
         return status;
     /* what was read up to here need not be kept for it */
     host->retainer.looked = host->saga_retainer.looked = false;
+    host->retainer.once = true;
     do {
         status = host_retain(host, false, diag);
     } while (status == STATUS_OK && host_retains_more(host) && !*stop);

@@ -29,6 +29,24 @@ bool retainer_is_due(const struct retainer *retainer,
            expiry_is_due(&retainer->expiry, now, busy);
 }
 
+/* A consumer that has read on over messages that are not for it saves that when
+ * it sees the topic's start above it: only who is below still at the next look
+ * has lost something. One that has come since stands lower than that. */
+static bool has_lost(struct retainer *retainer,
+                     const struct retention_report *report, bool later)
+{
+    bool lost = later && retainer->passed_start > report->slowest &&
+                retainer->passed_at <= report->slowest;
+
+    if (later)
+        retainer->passed_start = 0;
+    if (report->passed) {
+        retainer->passed_start = report->start;
+        retainer->passed_at = report->slowest;
+    }
+    return lost || (report->passed && retainer->once);
+}
+
 static void tell_forced(struct retainer *retainer, struct application *app,
                         const struct retention_report *report)
 {
@@ -41,7 +59,7 @@ static void tell_forced(struct retainer *retainer, struct application *app,
     log_write(&app->log, LOG_WARN,
               &(struct log_about){.topic = TOPIC_EVENT_CAPTURE,
                                   .position = report->start},
-              "deletes events that a subscribed consumer has not read (the "
+              "deleted events that a subscribed consumer has not read (the "
               "slowest stands at %lld), as capture.force says: such a consumer "
               "is halted with MISSING_HISTORY, or marked as incomplete",
               (long long)report->slowest);
@@ -52,20 +70,21 @@ static enum status step_events(struct retainer *retainer,
                                struct diag *diag)
 {
     struct retention_report report;
+    bool later = !retainer->more_events; /* than the look before */
     int64_t clock;
     enum status status = application_clock(app, &clock, diag);
 
     if (status == STATUS_OK)
-        status = retention_step(
-            app->db, app->catalog, &app->settings->retention, clock,
-            !retainer->more_events, &retainer->retention, &report, diag);
+        status = retention_step(app->db, app->catalog,
+                                &app->settings->retention, clock, later,
+                                &retainer->retention, &report, diag);
     if (status != STATUS_OK)
         return status;
     retainer->looked = true;
     retainer->more_events = report.more;
     if (!report.more)
         retainer->looked_at = now;
-    if (report.passed)
+    if (has_lost(retainer, &report, later))
         tell_forced(retainer, app, &report);
     if (report.deleted > 0)
         log_write(&app->log, LOG_DEBUG,

@@ -19,6 +19,10 @@ struct retainer {
     bool more;           /* there is more than a batch of anything to delete */
     int64_t looked_at;   /* when the last look had ended */
     int64_t forced_told; /* monotonic: when it was told what force does */
+    /* By force the topic's start has passed the lowest checkpoint, which was
+     * here: nobody knows yet whether only its save was missing. */
+    int64_t passed_start, passed_at;
+    bool once; /* there is no later look: that is told at once */
 };
 
 /** Whether a batch is due at `now`, which may be any clock that never goes

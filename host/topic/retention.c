@@ -111,12 +111,12 @@ static enum status decide(struct db *db, const struct catalog *catalog,
         return status;
     start = choice.wanted;
     report->start = choice.mark.start;
+    report->slowest = choice.slowest;
     if (start > choice.slowest && !policy->force)
         start = choice.slowest;
     if (start <= choice.mark.start)
         return STATUS_OK;
     report->passed = start > choice.slowest;
-    report->slowest = choice.slowest;
     report->start = start;
     report->more = start == choice.wanted;
     return move_start(db, catalog, start, diag);

@@ -25,8 +25,8 @@ struct retention {
 struct retention_report {
     int64_t deleted;
     int64_t start;   /* topic_start, as it is now */
-    bool passed;     /* the start passed a checkpoint, by force ... */
-    int64_t slowest; /* ... and this was the lowest */
+    bool passed;     /* the start passed a checkpoint, by force */
+    int64_t slowest; /* the lowest checkpoint; INT64_MAX: there is none */
     bool more;       /* another batch is due at once */
 };
 

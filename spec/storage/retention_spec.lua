@@ -2,6 +2,7 @@
 -- consumer that is subscribed, unless that is forced.
 local application = require "spec.support.application"
 local dialect = require "spec.support.dialect"
+local process = require "spec.support.process"
 
 local DAY = 86400
 
@@ -131,6 +132,30 @@ dialect.each(function(database)
       assert.matches("not read %(the slowest stands at 40%)", result.err)
       assert.same({ 10, 91 }, kept())
       assert.equal(90, topic_start())
+    end)
+
+    it("are deleted by force past a consumer that has passed over them without a word, for it saves that", function()
+      start [[capture = { max_rows = 10, force = true }, poll = { max_interval = "20ms" }]]
+      app:write("handlers/others.lua", [[return require("moontide").projection "others" { source = "event-capture",
+        on = { ["thing.Other"] = function(state) state.n = 1 end } }]])
+      emit(5)
+      run()
+      local host = app:start "run"
+      local function wait(what, fn)
+        process.wait_until(fn, 60, function() return what .. "\n" .. host:err() end)
+      end
+      wait("it runs", function() return host:err():find("running 1 consumer", 1, true) end)
+      emit(100)
+      wait("they are deleted", function() return kept()[1] == 10 end)
+      wait("it is saved", function()
+        return tonumber(app.db:value "SELECT min(position) FROM CONSUMER_CHECKPOINTS") >= 95
+      end)
+      emit(1)
+      wait("the next look", function() return kept()[2] == 97 end)
+      host:signal "TERM"
+      assert.equal(0, host:wait(60).code, host:err())
+      assert.is_nil(host:err():find("has not read", 1, true), host:err())
+      assert.same({ 10, 97 }, kept())
     end)
 
     describe("that are deleted are missed by a consumer that comes later", function()
