@@ -9,6 +9,7 @@
 #include "run/host.h"
 #include "run/start.h"
 #include "run/supervisor.h"
+#include "run/undeclared.h"
 
 #include <inttypes.h>
 
@@ -103,7 +104,7 @@ static enum status run_here(struct cli *cli, struct diag *diag)
     const volatile sig_atomic_t *stop = stop_on_signals();
     struct start start = {.stop = stop};
     const struct settings *settings;
-    struct diag close_diag = {.status = STATUS_OK};
+    struct diag close_diag = {.status = STATUS_OK}, ignored;
     struct application app;
     struct host *host;
     enum status status = cli_settings(cli, &settings, diag);
@@ -122,6 +123,8 @@ static enum status run_here(struct cli *cli, struct diag *diag)
         app.log.level = LOG_WARN;
     status = start_host(&start, &app, NULL, &host, diag);
     if (status == STATUS_OK) {
+        /* worth a warning, and no reason not to run */
+        (void)!undeclared_tell_scripts(&app, &ignored);
         if (cli_given(cli, "until-idle"))
             status = run_until_idle(cli, host, stop, diag);
         else

@@ -60,6 +60,21 @@ enum status declared_table_unfit(struct application *app,
     return status;
 }
 
+enum status declared_table_fault(struct application *app,
+                                 const struct declaration *declaration,
+                                 bool *missing, struct diag *diag)
+{
+    const struct query_table table = table_of(declaration);
+    enum query_table_state state = QUERY_TABLE_FITS;
+    enum status status = query_table_look(app->db, &app->settings->names,
+                                          &table, &state, diag);
+
+    mem_free((void *)table.fields);
+    *missing = status == STATUS_OK && state == QUERY_TABLE_MISSING;
+    return status == STATUS_OK && state != QUERY_TABLE_FITS ? STATUS_CONFIG
+                                                            : status;
+}
+
 enum status declared_table_drop(struct application *app,
                                 const struct declaration *declaration,
                                 struct diag *diag)

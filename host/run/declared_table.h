@@ -20,6 +20,12 @@ enum status declared_table_unfit(struct application *app,
                                  const struct declaration *declaration,
                                  bool *unfit, struct diag *diag) MUST_CHECK;
 
+/** Whether it is there as it is declared: OK, or CONFIG with what is wrong,
+ * which for a table that is *missing is left to the caller to say. */
+enum status declared_table_fault(struct application *app,
+                                 const struct declaration *declaration,
+                                 bool *missing, struct diag *diag) MUST_CHECK;
+
 /** Drops one of another shape. */
 enum status declared_table_drop(struct application *app,
                                 const struct declaration *declaration,

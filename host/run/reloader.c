@@ -6,6 +6,7 @@
 #include "run/reload_wish.h"
 #include "run/script_child.h"
 #include "run/supervisor_parts.h"
+#include "run/undeclared.h"
 
 #include "base/memory.h"
 
@@ -104,6 +105,8 @@ static void record(struct reloader *reloader, const char *changes,
     memcpy(record.version,
            error == NULL ? reloader->live.hash : reloader->next.hash,
            sizeof(record.version));
+    for (size_t i = 0; record.live && i < reloader->live.nconsumers; i++)
+        undeclared_add(&record.declared, reloader->live.consumers[i].name);
     buffer_append_string(&record.changes, changes);
     buffer_append_string(&record.error, error != NULL ? error : "");
     duties_record(supervisor->duties, &record);

@@ -1,6 +1,8 @@
 #include "run/script_duty.h"
 
 #include "base/memory.h"
+#include "run/backoff.h"
+#include "run/undeclared.h"
 
 void script_duty_open(struct script_duty *duty)
 {
@@ -59,12 +61,6 @@ static void drop_first(struct script_duty *duty)
     pthread_mutex_unlock(&duty->mutex);
 }
 
-static bool passes(enum status status)
-{
-    return status == STATUS_CONFLICT || status == STATUS_LOST ||
-           status == STATUS_BUSY || status == STATUS_UNAVAILABLE;
-}
-
 enum status script_duty_step(struct script_duty *duty, struct application *app,
                              struct diag *diag)
 {
@@ -73,8 +69,12 @@ enum status script_duty_step(struct script_duty *duty, struct application *app,
     enum status status = STATUS_OK;
 
     while (status == STATUS_OK && first(duty, &record)) {
-        status = script_record_write(app, &duty->host, &record, diag);
-        if (passes(status))
+        if (record.live && !duty->told)
+            status = undeclared_tell(app, buffer_text(&record.declared), diag);
+        duty->told = status == STATUS_OK;
+        if (status == STATUS_OK)
+            status = script_record_write(app, &duty->host, &record, diag);
+        if (backoff_helps(status))
             return status;
         if (status != STATUS_OK)
             log_write(&app->log, LOG_WARN, NULL,
@@ -83,6 +83,7 @@ enum status script_duty_step(struct script_duty *duty, struct application *app,
         duty->live |= record.live && status == STATUS_OK;
         duty->seen_at = now;
         status = STATUS_OK;
+        duty->told = false;
         drop_first(duty);
     }
     if (duty->live && now - duty->seen_at >= SCRIPT_RECORD_SEEN_US) {

@@ -16,6 +16,7 @@ struct script_duty {
     size_t count;
     /* of the thread alone */
     struct uuid host; /* of this run */
+    bool told;        /* of the first that waits: what it does not declare */
     bool live;        /* a live one was written */
     int64_t seen_at;  /* monotonic: when that was last said */
 };

@@ -9,6 +9,7 @@
 
 void script_record_free(struct script_record *record)
 {
+    buffer_free(&record->declared);
     buffer_free(&record->changes);
     buffer_free(&record->error);
 }

@@ -20,6 +20,7 @@
 struct script_record {
     bool live;                    /* else it was refused */
     char version[DIGEST_LEN + 1]; /* "": it could not even be loaded */
+    struct buffer declared;       /* of a live one (run/undeclared.h) */
     struct buffer changes;
     struct buffer error;
 };

@@ -10,6 +10,7 @@
 #include "run/status_rate.h"
 #include "run/status_saga.h"
 #include "run/status_scripts.h"
+#include "run/status_table.h"
 #include "topic/high_water_mark.h"
 
 #define NAMES_MAX 64 /* consumers named in a suggestion */
@@ -150,6 +151,11 @@ enum status status_read(struct application *app,
     if (status == STATUS_OK && request->consumer != NULL &&
         report->nconsumers == 0)
         status = unknown_consumer(&reading, diag);
+    if (status != STATUS_OK) {
+        status_report_free(report);
+        return status;
+    }
+    status = status_tables_read(app, request, report, diag);
     if (status != STATUS_OK) {
         status_report_free(report);
         return status;

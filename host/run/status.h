@@ -69,6 +69,8 @@ struct status_consumer {
     const char *tables; /* file of an SQL projection's tables, or NULL */
     struct status_owner *owners;
     size_t nowners;
+    const char *table_problem; /* a sentence; NULL: none is known */
+    int64_t sagas;             /* under way, of one that no script declares */
     int64_t epoch;
     int64_t position; /* everything up to it is done; 0: nothing yet */
     int64_t lag;      /* messages to apply; STATUS_UNKNOWN when undeclared */

@@ -10,6 +10,7 @@
 #include "run/status_saga.h"
 #include "run/status_scripts.h"
 #include "run/status_word.h"
+#include "run/undeclared.h"
 
 #include <inttypes.h>
 
@@ -319,6 +320,7 @@ static bool stands_still(const struct status_report *report,
                          const struct status_consumer *consumer)
 {
     return consumer->still >= STATUS_LOOKS && consumer->blocking == 0 &&
+           consumer->table_problem == NULL &&
            !is_behind_a_mark(report, consumer);
 }
 
@@ -347,6 +349,7 @@ static void rising_problem(const struct status_report *report,
 
 /* What may be wrong with a consumer, the worst first. */
 enum grade {
+    GRADE_TABLE,
     GRADE_HALTED,
     GRADE_BLOCKED,
     GRADE_DEAD,
@@ -365,6 +368,8 @@ static bool has_grade(const struct status_request *request,
                       const struct status_consumer *consumer, enum grade grade)
 {
     switch (grade) {
+    case GRADE_TABLE:
+        return consumer->table_problem != NULL;
     case GRADE_HALTED:
         return status_word_is_in(consumer, CONSUMER_HALTED);
     case GRADE_BLOCKED:
@@ -397,6 +402,9 @@ static void consumer_problem(const struct status_request *request,
                              enum grade grade, struct buffer *sentence)
 {
     switch (grade) {
+    case GRADE_TABLE:
+        buffer_append_string(sentence, consumer->table_problem);
+        return;
     case GRADE_HALTED:
         halted_problem(consumer, sentence);
         return;
@@ -427,9 +435,10 @@ static void consumer_problem(const struct status_request *request,
     default:
         buffer_printf(sentence,
                       "%s '%s' is known to the database, but no script "
-                      "declares it: nobody runs it; `moontide unsubscribe %s` "
-                      "forgets how far it has read",
-                      consumer->type, consumer->name, consumer->name);
+                      "declares it: nobody runs it",
+                      consumer->type, consumer->name);
+        undeclared_remedy(consumer->type, consumer->name, consumer->sagas,
+                          sentence);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "model/saga_declared.h"
 #include "model/saga_steps.h"
 #include "run/status_word.h"
+#include "run/undeclared.h"
 
 #include <inttypes.h>
 
@@ -70,6 +71,13 @@ enum status status_saga_read(struct application *app,
     struct reading reading = {request, report};
     enum status status = find_undeclared(app, request, report, diag);
 
+    for (size_t i = 0; status == STATUS_OK && i < report->nconsumers; i++) {
+        struct status_consumer *consumer = &report->consumers[i];
+
+        if (!consumer->declared)
+            status = undeclared_sagas(app, consumer->type, consumer->name,
+                                      &consumer->sagas, diag);
+    }
     if (status != STATUS_OK)
         return status;
     return db_rows_each(app->db,

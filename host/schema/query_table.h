@@ -43,7 +43,8 @@ enum query_table_state {
     QUERY_TABLE_WRONG, /* a query table of another shape */
 };
 
-/** How it stands with the table. CONFIG when the projection cannot have it at
+/** How it stands with the table; of a wrong one `diag` says what is. CONFIG
+ * when the projection cannot have it at
  * all: a table of the host, or no query table. */
 enum status query_table_look(struct db *db, const struct names *names,
                              const struct query_table *table,

@@ -98,30 +98,72 @@ static const char *skip_quiet(const char *at, const char *end)
     return close != NULL ? close + 1 : end;
 }
 
+/* Behind the next name, or behind one character that is in none: `name` has
+ * NULL data then. */
+static const char *next_name(const char *at, const char *end, struct text *name)
+{
+    const char *behind = skip_quiet(at, end);
+
+    *name = TEXT_NONE;
+    if (behind != at)
+        return behind;
+    *name = quoted_name(at, end);
+    if (name->data != NULL)
+        return name->data + name->len + 1;
+    while (behind < end && is_word(*behind))
+        behind++;
+    if (behind == at)
+        return at + 1;
+    *name = (struct text){at, (size_t)(behind - at)};
+    return behind;
+}
+
+static bool is(struct text name, const char *word)
+{
+    return name.data != NULL && name.len == strlen(word) &&
+           strncasecmp(name.data, word, name.len) == 0;
+}
+
 bool sql_text_names(struct text sql, const char *table)
 {
     const char *at = sql.data, *end = at + sql.len;
-    size_t len = strlen(table);
+    struct text name = TEXT_NONE;
+
+    while (at < end && !is(name, table))
+        at = next_name(at, end, &name);
+    return is(name, table);
+}
+
+/* Words between CREATE and the name that make no other thing of it. */
+static bool is_between(struct text name, bool table)
+{
+    if (table)
+        return is(name, "if") || is(name, "not") || is(name, "exists");
+    return is(name, "unlogged") || is(name, "or") || is(name, "replace");
+}
+
+bool sql_text_next_table(struct text *rest, struct text *table)
+{
+    const char *at = rest->data, *end = at + rest->len;
+    bool create = false, of_table = false;
 
     while (at < end) {
-        const char *behind = skip_quiet(at, end);
-        struct text name = quoted_name(at, end);
+        struct text name;
 
-        if (behind != at) {
-            at = behind;
+        at = next_name(at, end, &name);
+        if (name.data == NULL || is_between(name, of_table))
+            continue;
+        if (!of_table) {
+            of_table = create && is(name, "table");
+            create = is(name, "create");
             continue;
         }
-        if (name.data != NULL) {
-            at = name.data + name.len + 1;
-        } else {
-            name.data = at;
-            while (at < end && is_word(*at))
-                at++;
-            name.len = (size_t)(at - name.data);
-            at += name.len == 0;
-        }
-        if (name.len == len && strncasecmp(name.data, table, len) == 0)
-            return true;
+        create = of_table = false;
+        if (at < end && *at == '.') /* of another schema */
+            continue;
+        *table = name;
+        *rest = (struct text){at, (size_t)(end - at)};
+        return true;
     }
     return false;
 }

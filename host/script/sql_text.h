@@ -30,6 +30,10 @@ enum status sql_text_find(struct sql_texts *texts, struct text text,
  * in either case; not in a string of single quotes or a comment. */
 bool sql_text_names(struct text sql, const char *table);
 
+/** Takes the next table that statements create off their front: its name, as it
+ * is written. Not temporary ones, and none that is named with its schema. */
+bool sql_text_next_table(struct text *rest, struct text *table);
+
 /** Scripts that paste values into SQL make ever new texts: between batches
  * they are forgotten once there are many. */
 void sql_text_trim(struct sql_texts *texts);
