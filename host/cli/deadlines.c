@@ -302,7 +302,11 @@ static void print_changed(struct cli *cli, const struct request *r,
     if (cli->quiet)
         return;
     if (changed->changed == 0 && changed->dead == 0 && changed->of_host == 0) {
-        fputs("no deadline matches: nothing changed\n", cli->out);
+        fputs(is(r, "fire")
+                  ? "no deadline matches that is not due already: nothing "
+                    "changed\n"
+                  : "no deadline matches: nothing changed\n",
+              cli->out);
         return;
     }
     if (changed->changed > 0) {

@@ -1,6 +1,6 @@
 #include "cli/operator.h"
 #include "cli/output.h"
-#include "outbox/outbox_list.h"
+#include "outbox/outbox_retry.h"
 
 #include "base/json_member.h"
 #include "run/application.h"
@@ -246,18 +246,18 @@ static void print_retried(struct cli *cli, int64_t count)
 static enum status retry(struct cli *cli, struct application *app,
                          const struct request *r, struct diag *diag)
 {
-    int64_t changed = 0;
-    enum status status = db_begin(app->db, diag);
+    const struct operate_env env = {
+        .db = app->db,
+        .catalog = app->catalog,
+        .names = &app->settings->names,
+        .clock = &app->clock,
+        .notify = app->settings->notify,
+    };
+    int64_t changed;
+    enum status status = outbox_retry(&env, &r->filter, &changed, diag);
 
     if (status == STATUS_OK)
-        status = outbox_retry(app->db, app->catalog, &r->filter,
-                              clock_now(&app->clock), &changed, diag);
-    if (status == STATUS_OK)
-        status = db_commit(app->db, NULL, diag);
-    if (status == STATUS_OK)
         print_retried(cli, changed);
-    else
-        db_rollback(app->db);
     return status;
 }
 

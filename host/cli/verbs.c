@@ -408,12 +408,15 @@ const struct cli_verb cli_verbs[] = {
     {.name = "deadlines",
      .arguments = "[list|show|fire|retry|delete] [SAGA [ID [NAME]]]",
      .doc = "deadlines that sagas have set",
-     .details = "SAGA is a saga type, or the id of one deadline's row; ID the "
-                "id of a saga. `fire` makes deadlines due now: the host that "
-                "holds the saga fires them, or the next one that starts. "
-                "`retry` gives those that failed, dead letters too, a fresh "
-                "budget, `delete` deletes them unfired; all three need a "
-                "filter or --all.",
+     .details =
+         "SAGA is a saga type, or the id of one deadline's row; ID the "
+         "id of a saga. `fire` makes deadlines due now that are not yet: the "
+         "host that holds the saga fires them, or the next one that "
+         "starts. "
+         "`retry` gives those that failed, dead letters too, a fresh "
+         "budget, `delete` deletes them unfired; all three need a "
+         "filter or --all, and take a thousand at a time: one that was "
+         "stopped is done again and goes on with the rest.",
      .options = deadlines_options,
      .max_args = 4,
      .words = deadlines_words,

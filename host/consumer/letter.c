@@ -326,28 +326,27 @@ enum status letters_read(struct db *db, const struct catalog *catalog,
 
 /* --- stretches ------------------------------------------------------------ */
 
+static enum status take_end(void *arg, struct db_rows *row, struct diag *diag)
+{
+    struct letter_span *span = arg;
+
+    (void)diag;
+    span->through = db_get_int64(row, 0);
+    return STATUS_OK;
+}
+
 enum status letter_span_cut(struct db *db, const struct catalog *catalog,
-                            struct letter_span *span, int64_t rows,
-                            struct diag *diag)
+                            struct letter_span *span, const char *word,
+                            int64_t rows, struct diag *diag)
 {
     const struct db_value params[] = {
         db_string(span->consumer_id), db_string(span->source),
         db_integer(span->after),      db_integer(span->through),
-        db_integer(rows - 1),
+        db_integer(rows - 1),         db_string(word),
     };
-    struct db_rows *found;
-    bool more = false;
-    enum status status = db_query(db,
-                                  catalog_sql(catalog, SQL_LETTERS_PAGE_END),
-                                  params, 5, &found, diag);
 
-    if (status != STATUS_OK)
-        return status;
-    status = db_next(found, &more, diag);
-    if (status == STATUS_OK && more)
-        span->through = db_get_int64(found, 0);
-    db_rows_close(found);
-    return status;
+    return db_rows_each(db, catalog_sql(catalog, SQL_LETTERS_PAGE_END), params,
+                        6, take_end, span, diag);
 }
 
 enum status letter_span_read(struct db *db, const struct catalog *catalog,

@@ -78,10 +78,11 @@ struct letter_span {
     int64_t after, through; /* positions */
 };
 
-/** Cuts a span to about `rows` rows: all of each message. */
+/** Cuts a span to about `rows` rows, of the status of that word (NULL: any):
+ * all of each message. */
 enum status letter_span_cut(struct db *db, const struct catalog *catalog,
-                            struct letter_span *span, int64_t rows,
-                            struct diag *diag) MUST_CHECK;
+                            struct letter_span *span, const char *word,
+                            int64_t rows, struct diag *diag) MUST_CHECK;
 
 /** The letters of a span by position; filter->consumer_id is not looked at. */
 enum status letter_span_read(struct db *db, const struct catalog *catalog,

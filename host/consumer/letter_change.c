@@ -24,67 +24,83 @@ static enum status change_rows(struct db *db, const struct db_sql *sql,
     return db_execute(db, sql, &param, 1, affected, diag);
 }
 
-enum status letters_retry(struct db *db, const struct catalog *catalog,
+enum status letters_retry(const struct operate_env *env,
                           const struct letters *letters, struct arena *arena,
                           struct diag *diag)
 {
     int64_t affected;
 
-    return change_rows(db, catalog_sql(catalog, SQL_LETTERS_RETRY), letters,
-                       arena, &affected, diag);
+    return change_rows(env->db, catalog_sql(env->catalog, SQL_LETTERS_RETRY),
+                       letters, arena, &affected, diag);
 }
 
-static enum status record_skips(struct db *db, const struct catalog *catalog,
-                                const struct letter *letter, bool every_key,
-                                struct diag *diag)
+/* A letter without keys has a row in each partition, and skips in each. */
+static enum status record_skips(const struct operate_env *env,
+                                const struct letters *letters, bool every_key,
+                                struct arena *arena, struct diag *diag)
 {
-    enum status status = STATUS_OK;
+    const struct letter *first = letters->items;
+    size_t count = 0, done = 0;
+    struct skip *skips;
 
-    for (size_t i = 0; status == STATUS_OK && i < letter->nrows; i++) {
-        const struct skip skip = {
-            .partition = letter->rows[i].partition,
-            .position = letter->position,
-            .key = letter->key,
-            .every_key = every_key || letter->unresolved,
-        };
+    for (size_t i = 0; i < letters->count; i++)
+        count += letters->items[i].nrows;
+    skips = arena_alloc(arena, count * sizeof(*skips));
+    for (size_t i = 0; i < letters->count; i++) {
+        const struct letter *letter = &letters->items[i];
 
-        status = skips_record(db, catalog, letter->consumer_id, letter->source,
-                              &skip, diag);
+        for (size_t row = 0; row < letter->nrows; row++)
+            skips[done++] = (struct skip){
+                .partition = letter->rows[row].partition,
+                .position = letter->position,
+                .key = letter->key,
+                .every_key = every_key || letter->unresolved,
+            };
     }
-    return status;
+    return skips_record_all(env->db, env->names, first->consumer_id,
+                            first->source, skips, count, arena, diag);
 }
 
-static enum status delete_position(struct db *db, const struct catalog *catalog,
-                                   const struct letter *letter,
-                                   int64_t *deleted, struct diag *diag)
+static enum status delete_positions(const struct operate_env *env,
+                                    const struct letters *letters,
+                                    struct arena *arena, int64_t *deleted,
+                                    struct diag *diag)
 {
-    const struct db_value params[] = {db_string(letter->consumer_id),
-                                      db_string(letter->source),
-                                      db_integer(letter->position)};
+    int64_t *positions = arena_alloc(arena,
+                                     letters->count * sizeof(*positions));
+    const struct db_value params[] = {
+        db_string(letters->items[0].consumer_id),
+        db_string(letters->items[0].source),
+        db_integers(positions, letters->count),
+    };
     int64_t affected = 0;
-    enum status status = db_execute(
-        db, catalog_sql(catalog, SQL_LETTERS_DELETE_POSITION), params, 3,
-        &affected, diag);
+    enum status status;
 
+    for (size_t i = 0; i < letters->count; i++)
+        positions[i] = letters->items[i].position;
+    status = db_execute(env->db,
+                        catalog_sql(env->catalog, SQL_LETTERS_DELETE_POSITIONS),
+                        params, 3, &affected, diag);
     *deleted += affected;
     return status;
 }
 
-enum status letters_skip(struct db *db, const struct catalog *catalog,
+enum status letters_skip(const struct operate_env *env,
                          const struct letters *letters, bool every_key,
                          struct arena *arena, int64_t *deleted,
                          struct diag *diag)
 {
-    enum status status = STATUS_OK;
+    enum status status;
 
-    for (size_t i = 0; status == STATUS_OK && i < letters->count; i++)
-        status = record_skips(db, catalog, &letters->items[i], every_key, diag);
+    *deleted = 0;
+    if (letters->count == 0)
+        return STATUS_OK;
+    status = record_skips(env, letters, every_key, arena, diag);
     if (status == STATUS_OK)
-        status = change_rows(db, catalog_sql(catalog, SQL_UNDELIVERED_DELETE),
+        status = change_rows(env->db,
+                             catalog_sql(env->catalog, SQL_UNDELIVERED_DELETE),
                              letters, arena, deleted, diag);
-    for (size_t i = 0; every_key && status == STATUS_OK && i < letters->count;
-         i++)
-        status = delete_position(db, catalog, &letters->items[i], deleted,
-                                 diag);
+    if (status == STATUS_OK && every_key)
+        status = delete_positions(env, letters, arena, deleted, diag);
     return status;
 }

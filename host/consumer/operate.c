@@ -1,5 +1,6 @@
 #include "consumer/operate.h"
 
+#include "consumer/letter.h"
 #include "consumer/letter_change.h"
 #include "consumer/operation.h"
 #include "consumer/undelivered.h"
@@ -88,51 +89,92 @@ enum status operate_pause(const struct operate_env *env, const char *consumer,
 
 /* --- resume --------------------------------------------------------------- */
 
+/* How far the topics of a consumer were gone through. */
+struct place {
+    size_t source;
+    int64_t after; /* position */
+};
+
 struct resume {
     const struct operate_resume *how;
     struct operate_result *result;
+    struct place from, at;          /* before and behind this transaction, */
+    bool more;                      /* which did not take all */
+    int64_t messages, rows;         /* that it has settled, */
+    int64_t all_messages, all_rows; /* and those before it */
 };
 
-/* The messages that halted the consumer. */
-static enum status read_halting(struct operation *op, struct letters *letters,
-                                struct diag *diag)
+static enum status settle(struct operation *op, struct resume *resume,
+                          const struct letters *letters, struct diag *diag)
 {
+    int64_t rows = 0;
+    enum status status = resume->how->past
+                             ? letters_skip(op->env, letters,
+                                            resume->how->every_key, &op->arena,
+                                            &rows, diag)
+                             : letters_retry(op->env, letters, &op->arena,
+                                             diag);
+
+    resume->messages += letters->total;
+    resume->rows += rows;
+    return status;
+}
+
+/* As many of the topic at hand as fit into one transaction. */
+static enum status settle_page(struct operation *op, struct resume *resume,
+                               struct diag *diag)
+{
+    const struct operate_env *env = op->env;
     const struct letter_filter filter = {
-        .consumer_id = op->row.id,
         .status = undelivered_status_word(UNDELIVERED_HALTED),
     };
-
-    return letters_read(op->env->db, op->env->catalog, &filter, SIZE_MAX,
-                        LETTER_BARE, &op->arena, letters, diag);
-}
-
-static enum status try_again(struct operation *op, struct resume *resume,
-                             struct diag *diag)
-{
+    struct letter_span span = {
+        .consumer_id = op->row.id,
+        .source = op->sources[resume->at.source].name,
+        .after = resume->at.after,
+        .through = INT64_MAX,
+    };
     struct letters letters;
-    enum status status = read_halting(op, &letters, diag);
+    enum status status = letter_span_cut(env->db, env->catalog, &span,
+                                         filter.status, OPERATION_ROWS, diag);
 
     if (status == STATUS_OK)
-        status = letters_retry(op->env->db, op->env->catalog, &letters,
-                               &op->arena, diag);
+        status = letter_span_read(env->db, env->catalog, &filter, &span,
+                                  LETTER_BARE, &op->arena, &letters, diag);
     if (status == STATUS_OK)
-        resume->result->retried = letters.total;
+        status = settle(op, resume, &letters, diag);
+    resume->more = span.through != INT64_MAX;
+    if (resume->more)
+        resume->at.after = span.through;
+    else
+        resume->at = (struct place){resume->at.source + 1, 0};
     return status;
 }
 
-static enum status pass_by(struct operation *op, struct resume *resume,
-                           struct diag *diag)
+static enum status settle_rest(struct operation *op, struct resume *resume,
+                               struct diag *diag)
 {
-    struct letters letters;
-    enum status status = read_halting(op, &letters, diag);
+    enum status status = STATUS_OK;
 
-    if (status == STATUS_OK)
-        status = letters_skip(op->env->db, op->env->catalog, &letters,
-                              resume->how->every_key, &op->arena,
-                              &resume->result->undelivered, diag);
-    if (status == STATUS_OK)
-        resume->result->skipped = letters.total;
+    while (status == STATUS_OK && !resume->more &&
+           resume->at.source < op->nsources)
+        status = settle_page(op, resume, diag);
     return status;
+}
+
+/* The messages that halted the consumer, or as many of them as fit into one
+ * transaction: it stays halted until the last of them is settled. The last of
+ * several looks from the start once more, for somebody may have let it run in
+ * between. */
+static enum status settle_halting(struct operation *op, struct resume *resume,
+                                  struct diag *diag)
+{
+    enum status status = settle_rest(op, resume, diag);
+
+    if (status != STATUS_OK || resume->more || resume->all_messages == 0)
+        return status;
+    resume->at = (struct place){0, 0};
+    return settle_rest(op, resume, diag);
 }
 
 /* Every read that misses history goes on behind the gap, and its rows remember
@@ -213,12 +255,14 @@ static enum status resume_it(struct operation *op, void *arg, struct diag *diag)
     enum status status = decide(op, resume_verb(resume->how), result, &go,
                                 diag);
 
+    resume->at = resume->from;
+    resume->more = false;
+    resume->messages = resume->rows = 0;
     if (status != STATUS_OK || !go)
         return status;
     switch (result->reason_before) {
     case HALT_APPLY_ERROR:
-        status = resume->how->past ? pass_by(op, resume, diag)
-                                   : try_again(op, resume, diag);
+        status = settle_halting(op, resume, diag);
         break;
     case HALT_MISSING_HISTORY:
         status = accept_gaps(op, result, diag);
@@ -229,18 +273,36 @@ static enum status resume_it(struct operation *op, void *arg, struct diag *diag)
     case HALT_NONE:
         break;
     }
-    return status == STATUS_OK ? set_state(op, result, diag) : status;
+    if (status != STATUS_OK || resume->more)
+        return status;
+    return set_state(op, result, diag);
 }
 
 enum status operate_resume(const struct operate_env *env, const char *consumer,
                            const struct operate_resume *how,
                            struct operate_result *result, struct diag *diag)
 {
-    struct resume resume = {how, result};
+    struct resume resume = {.how = how, .result = result};
+    enum status status;
 
     *result = (struct operate_result){.arena = ARENA_EMPTY};
-    return finish(operation_run(env, consumer, resume_it, &resume, diag),
-                  result);
+    do {
+        status = operation_run(env, consumer, resume_it, &resume, diag);
+        if (status != STATUS_OK)
+            break;
+        resume.from = resume.at;
+        resume.all_messages += resume.messages;
+        resume.all_rows += resume.rows;
+    } while (resume.more);
+    if (status != STATUS_OK)
+        (void)operation_tell_done(resume.all_messages,
+                                  how->past ? "messages were skipped"
+                                            : "messages were retried",
+                                  diag);
+    result->changed |= resume.all_messages > 0;
+    result->undelivered = resume.all_rows;
+    *(how->past ? &result->skipped : &result->retried) = resume.all_messages;
+    return finish(status, result);
 }
 
 /* --- unsubscribe ---------------------------------------------------------- */

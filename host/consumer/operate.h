@@ -4,7 +4,9 @@
  *
  * Each verb is one transaction that holds the consumer's checkpoints from its
  * start, so it waits for the batch in hand of a running host, and no later
- * batch begins before it has ended. A repeat changes nothing. Nothing is
+ * batch begins before it has ended. A consumer that very many messages halted
+ * is resumed in several, and stays halted until the last of them. A repeat
+ * changes nothing. Nothing is
  * printed here: the result says what changed.
  */
 #ifndef HOST_CONSUMER_OPERATE_H
@@ -13,12 +15,15 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "consumer/registry.h"
+#include "schema/names.h"
 
 /** Borrowed. */
 struct operate_env {
     struct db *db;
     const struct catalog *catalog;
+    const struct names *names;
     const struct clock *clock;
+    bool notify; /* whoever waits is told of a change */
     /** Names of the consumers that the scripts declare, ended by NULL; NULL
      * when they could not be loaded. */
     const char *const *declared;

@@ -1,6 +1,8 @@
 #include "consumer/operate_deadlines.h"
 
 #include "base/json_member.h"
+#include "consumer/operation.h"
+#include "consumer/operation_walk.h"
 
 #include <inttypes.h>
 
@@ -49,6 +51,8 @@ enum status operate_deadlines_count(const struct operate_env *env,
 struct listing {
     struct deadline_list *list;
     struct arena *arena;
+    const struct deadline_filter *filter;
+    size_t limit;
 };
 
 static struct text take(struct listing *l, struct db_rows *row, size_t column)
@@ -93,67 +97,97 @@ static enum status take_row(void *arg, struct db_rows *row, struct diag *diag)
     return STATUS_OK;
 }
 
+static enum status read_list(struct operation *op, void *arg, struct diag *diag)
+{
+    struct listing *l = arg;
+    struct db_value params[FILTER_PARAMS + 1];
+    enum status status;
+
+    bind(l->filter, params);
+    params[FILTER_PARAMS] = db_integer((int64_t)l->limit);
+    status = db_rows_each(op->env->db,
+                          catalog_sql(op->env->catalog, SQL_DEADLINES_LIST),
+                          params, FILTER_PARAMS + 1, take_row, l, diag);
+    if (status != STATUS_OK)
+        return status;
+    return count(op->env, SQL_DEADLINES_COUNT, l->filter, &l->list->total,
+                 diag);
+}
+
 enum status operate_deadlines_list(const struct operate_env *env,
                                    const struct deadline_filter *filter,
                                    size_t limit, struct arena *arena,
                                    struct deadline_list *list,
                                    struct diag *diag)
 {
-    struct db_value params[FILTER_PARAMS + 1];
-    struct listing listing = {list, arena};
-    enum status status;
+    struct listing listing = {list, arena, filter, limit};
 
     *list = (struct deadline_list){.count = 0};
-    bind(filter, params);
-    params[FILTER_PARAMS] = db_integer((int64_t)limit);
-    status = db_begin_read(env->db, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = db_rows_each(env->db,
-                          catalog_sql(env->catalog, SQL_DEADLINES_LIST), params,
-                          FILTER_PARAMS + 1, take_row, &listing, diag);
-    if (status == STATUS_OK)
-        status = count(env, SQL_DEADLINES_COUNT, filter, &list->total, diag);
-    db_rollback(env->db);
-    return status;
+    return operation_look(env, read_list, &listing, diag);
 }
 
 /* --- change --------------------------------------------------------------- */
 
 static enum status change(const struct operate_env *env,
                           const struct deadline_filter *filter,
-                          enum deadline_order order,
-                          struct deadline_changed *changed, struct diag *diag)
+                          enum deadline_order order, int64_t *changed,
+                          struct diag *diag)
 {
     static const enum sql_statement statements[] = {
         [DEADLINE_FIRE] = SQL_DEADLINES_FIRE,
         [DEADLINE_RETRY] = SQL_DEADLINES_RETRY,
         [DEADLINE_DELETE] = SQL_DEADLINES_DELETE,
     };
-    struct db_value params[FILTER_PARAMS + 1];
-    struct deadline_filter dead = *filter;
+    struct db_value find[FILTER_PARAMS + 2], values[FILTER_PARAMS + 1];
+    const struct operation_walk walk = {
+        .last = SQL_DEADLINES_LAST,
+        .page_end = SQL_DEADLINES_PAGE_END,
+        .find = find,
+        .nfind = FILTER_PARAMS + 2,
+        .change = statements[order],
+        .values = values,
+        .nvalues = FILTER_PARAMS + (order == DEADLINE_DELETE ? 0 : 1),
+        .done = order == DEADLINE_DELETE ? "deadlines were deleted"
+                                         : "deadlines were made due",
+    };
     int64_t now;
     enum status status = deadline_clock(env->db, env->clock, &now, diag);
 
-    bind(filter, params);
     if (status != STATUS_OK)
         return status;
-    params[FILTER_PARAMS] = db_timestamp(now);
-    status = db_execute(env->db, catalog_sql(env->catalog, statements[order]),
-                        params,
-                        FILTER_PARAMS + (order == DEADLINE_DELETE ? 0 : 1),
-                        &changed->changed, diag);
-    if (status == STATUS_OK && order == DEADLINE_DELETE)
-        return count(env, SQL_DEADLINES_COUNT_HOST, filter, &changed->of_host,
-                     diag);
-    if (status != STATUS_OK || order != DEADLINE_FIRE)
-        return status;
+    bind(filter, find);
+    find[FILTER_PARAMS] = db_integer(order);
+    find[FILTER_PARAMS + 1] = db_timestamp(now);
+    bind(filter, values);
+    values[FILTER_PARAMS] = db_timestamp(now);
+    return operation_walk_run(env, &walk, changed, diag);
+}
+
+struct left_alone {
+    const struct deadline_filter *filter;
+    enum deadline_order order;
+    struct deadline_changed *changed;
+};
+
+/* What the verb does not touch although it is meant. */
+static enum status count_left(struct operation *op, void *arg,
+                              struct diag *diag)
+{
+    const struct left_alone *left = arg;
+    struct deadline_filter dead = *left->filter;
+
+    if (left->order == DEADLINE_DELETE)
+        return count(op->env, SQL_DEADLINES_COUNT_HOST, left->filter,
+                     &left->changed->of_host, diag);
+    if (left->order != DEADLINE_FIRE)
+        return STATUS_OK;
     if (dead.status == NULL)
         dead.status = deadline_status_word(DEADLINE_DEAD_LETTER);
     else if (strcmp(dead.status, deadline_status_word(DEADLINE_DEAD_LETTER)) !=
              0)
         return STATUS_OK;
-    return count(env, SQL_DEADLINES_COUNT, &dead, &changed->dead, diag);
+    return count(op->env, SQL_DEADLINES_COUNT, &dead, &left->changed->dead,
+                 diag);
 }
 
 enum status operate_deadlines_change(const struct operate_env *env,
@@ -162,17 +196,13 @@ enum status operate_deadlines_change(const struct operate_env *env,
                                      struct deadline_changed *changed,
                                      struct diag *diag)
 {
-    enum status status = db_begin(env->db, diag);
+    struct left_alone left = {filter, order, changed};
+    enum status status;
 
     *changed = (struct deadline_changed){.changed = 0};
-    if (status != STATUS_OK)
-        return status;
-    status = change(env, filter, order, changed, diag);
-    if (status == STATUS_OK)
-        status = db_commit(env->db, NULL, diag);
-    if (status != STATUS_OK)
-        db_rollback(env->db);
-    return status;
+    status = change(env, filter, order, &changed->changed, diag);
+    return status == STATUS_OK ? operation_look(env, count_left, &left, diag)
+                               : status;
 }
 
 /* --- JSON ----------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /*
  * Operate deadlines -- what an operator sees of the deadlines of sagas and does
  * to them, whether a host runs or not: who holds the saga's partition fires
- * what was made due, when it looks (consumer/fire.h).
+ * what was made due, when it looks (consumer/fire.h). The numbers of the verbs
+ * stand in the statements deadlines_last and deadlines_page_end.
  */
 #ifndef HOST_CONSUMER_OPERATE_DEADLINES_H
 #define HOST_CONSUMER_OPERATE_DEADLINES_H
@@ -49,7 +50,8 @@ enum status operate_deadlines_count(const struct operate_env *env,
                                     struct diag *diag) MUST_CHECK;
 
 enum deadline_order {
-    DEADLINE_FIRE,   /* due now; of dead letters nothing is changed */
+    DEADLINE_FIRE,   /* due now, unless they are; of dead letters nothing is
+                      * changed */
     DEADLINE_RETRY,  /* those that failed get a fresh budget, and are due */
     DEADLINE_DELETE, /* they never fire; those of the host stay */
 };
@@ -60,7 +62,7 @@ struct deadline_changed {
     int64_t of_host; /* DELETE: DEADLINE_OF_HOST, left alone */
 };
 
-/** In a transaction of its own. */
+/** In transactions of OPERATION_ROWS rows (consumer/operation_walk.h). */
 enum status operate_deadlines_change(const struct operate_env *env,
                                      const struct deadline_filter *filter,
                                      enum deadline_order order,

@@ -4,12 +4,6 @@
 #include "consumer/operation.h"
 #include "consumer/undelivered.h"
 
-#include <inttypes.h>
-
-/* Rows of one transaction: what it holds in memory, and how long a host waits
- * for it, does not grow with how many there are. */
-#define PAGE_ROWS INT64_C(1000)
-
 /* The letters of one topic. */
 struct change_part {
     size_t consumer; /* in the result */
@@ -32,21 +26,28 @@ void letters_result_free(struct letters_result *result)
 
 /* --- looking -------------------------------------------------------------- */
 
-static enum status list_in_view(struct operation *op, const char *consumer,
-                                struct letter_filter filter, size_t limit,
-                                enum letter_detail detail, struct arena *arena,
-                                struct letters *letters, struct diag *diag)
+struct listing {
+    const char *consumer;
+    struct letter_filter filter;
+    size_t limit;
+    enum letter_detail detail;
+    struct arena *arena;
+    struct letters *letters;
+};
+
+static enum status list(struct operation *op, void *arg, struct diag *diag)
 {
+    struct listing *l = arg;
     enum status status = STATUS_OK;
 
-    if (consumer != NULL) {
-        status = operation_find(op, consumer, diag);
-        filter.consumer_id = op->row.id;
+    if (l->consumer != NULL) {
+        status = operation_find(op, l->consumer, diag);
+        l->filter.consumer_id = op->row.id;
     }
     if (status != STATUS_OK)
         return status;
-    return letters_read(op->env->db, op->env->catalog, &filter, limit, detail,
-                        arena, letters, diag);
+    return letters_read(op->env->db, op->env->catalog, &l->filter, l->limit,
+                        l->detail, l->arena, l->letters, diag);
 }
 
 enum status operate_list(const struct operate_env *env, const char *consumer,
@@ -54,16 +55,10 @@ enum status operate_list(const struct operate_env *env, const char *consumer,
                          enum letter_detail detail, struct arena *arena,
                          struct letters *letters, struct diag *diag)
 {
-    struct operation op = {.env = env, .arena = ARENA_EMPTY};
-    enum status status = db_begin_read(env->db, diag);
+    struct listing l = {consumer, *filter, limit, detail, arena, letters};
 
     *letters = (struct letters){.items = NULL};
-    if (status == STATUS_OK)
-        status = list_in_view(&op, consumer, *filter, limit, detail, arena,
-                              letters, diag);
-    db_rollback(env->db);
-    arena_free(&op.arena);
-    return status;
+    return operation_look(env, list, &l, diag);
 }
 
 /* --- whose letters they are ----------------------------------------------- */
@@ -107,9 +102,11 @@ static enum status take_part(void *arg, struct db_rows *row, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status find_in_view(struct operation *op, struct change *change,
-                                struct diag *diag)
+/* What comes later is not meant: a host may go on adding to it. */
+static enum status find_parts(struct operation *op, void *arg,
+                              struct diag *diag)
 {
+    struct change *change = arg;
     struct db_value param = db_null();
     enum status status = STATUS_OK;
 
@@ -122,20 +119,6 @@ static enum status find_in_view(struct operation *op, struct change *change,
     return db_rows_each(op->env->db,
                         catalog_sql(op->env->catalog, SQL_LETTERS_CONSUMERS),
                         &param, 1, take_part, change, diag);
-}
-
-/* What comes later is not meant: a host may go on adding to it. */
-static enum status find_parts(const struct operate_env *env,
-                              struct change *change, struct diag *diag)
-{
-    struct operation op = {.env = env, .arena = ARENA_EMPTY};
-    enum status status = db_begin_read(env->db, diag);
-
-    if (status == STATUS_OK)
-        status = find_in_view(&op, change, diag);
-    db_rollback(env->db);
-    arena_free(&op.arena);
-    return status;
 }
 
 /* --- retry and delete ----------------------------------------------------- */
@@ -179,7 +162,7 @@ static enum status read_page(struct operation *op, struct page *page,
     const struct operate_env *env = op->env;
     size_t kept = 0;
     enum status status = letter_span_cut(env->db, env->catalog, &page->span,
-                                         PAGE_ROWS, diag);
+                                         NULL, OPERATION_ROWS, diag);
 
     if (status == STATUS_OK)
         status = letter_span_read(env->db, env->catalog, &page->change->filter,
@@ -224,10 +207,8 @@ static enum status change_page(struct operation *op, void *arg,
     if (status != STATUS_OK)
         return status;
     status = page->change->deletes
-                 ? letters_skip(env->db, env->catalog, &letters, false,
-                                &op->arena, &rows, diag)
-                 : letters_retry(env->db, env->catalog, &letters, &op->arena,
-                                 diag);
+                 ? letters_skip(env, &letters, false, &op->arena, &rows, diag)
+                 : letters_retry(env, &letters, &op->arena, diag);
     return status == STATUS_OK ? read_state(op, page, diag) : status;
 }
 
@@ -294,18 +275,17 @@ static enum status run_change(const struct operate_env *env,
     enum status status;
 
     *result = (struct letters_result){.arena = ARENA_EMPTY};
-    status = find_parts(env, change, diag);
+    status = operation_look(env, find_parts, change, diag);
     for (size_t i = 0; status == STATUS_OK && i < change->nparts; i++)
         status = change_part(env, change, &change->parts[i], diag);
     if (status == STATUS_OK) {
         drop_untouched(result);
         return STATUS_OK;
     }
-    if (result->changed > 0)
-        diag_append(diag,
-                    " (%" PRId64 " messages were %s before that; doing it "
-                    "again goes on with the rest)",
-                    result->changed, change->deletes ? "deleted" : "retried");
+    (void)operation_tell_done(result->changed,
+                              change->deletes ? "messages were deleted"
+                                              : "messages were retried",
+                              diag);
     letters_result_free(result);
     return status;
 }

@@ -1,6 +1,9 @@
 #include "consumer/operation.h"
 
 #include "base/clock.h"
+#include "topic/notify.h"
+
+#include <inttypes.h>
 
 /* How long a verb that met another transaction is tried again: a batch of slow
  * handlers may be in hand. */
@@ -186,6 +189,8 @@ static enum status run_once(struct operation *op, const char *consumer,
         status = find_and_lock(op, consumer, diag);
     if (status == STATUS_OK)
         status = fn(op, arg, diag);
+    if (status == STATUS_OK && op->env->notify)
+        status = notify_send(db, op->env->catalog, diag);
     if (status == STATUS_OK) {
         status = db_commit(db, NULL, diag);
         if (status == STATUS_LOST)
@@ -210,4 +215,28 @@ enum status operation_run(const struct operate_env *env, const char *consumer,
         arena_free(&op.arena);
     } while (status == STATUS_CONFLICT && clock_monotonic() < end);
     return status;
+}
+
+enum status operation_look(const struct operate_env *env, operation_fn fn,
+                           void *arg, struct diag *diag)
+{
+    struct operation op = {.env = env, .arena = ARENA_EMPTY};
+    enum status status = db_begin_read(env->db, diag);
+
+    if (status == STATUS_OK)
+        status = fn(&op, arg, diag);
+    db_rollback(env->db);
+    arena_free(&op.arena);
+    return status;
+}
+
+enum status operation_tell_done(int64_t count, const char *done,
+                                struct diag *diag)
+{
+    if (count == 0)
+        return diag->status;
+    return diag_append(diag,
+                       " (%" PRId64
+                       " %s before that; doing it again goes on with the rest)",
+                       count, done);
 }

@@ -25,6 +25,10 @@ struct operation {
     size_t nsources;
 };
 
+/* Rows that one transaction changes: what it holds in memory, and how long a
+ * host waits for it, does not grow with how many there are. */
+#define OPERATION_ROWS INT64_C(1000)
+
 typedef enum status (*operation_fn)(struct operation *operation, void *arg,
                                     struct diag *diag);
 
@@ -33,6 +37,15 @@ typedef enum status (*operation_fn)(struct operation *operation, void *arg,
 enum status operation_run(const struct operate_env *env, const char *consumer,
                           operation_fn fn, void *arg,
                           struct diag *diag) MUST_CHECK;
+
+/** Runs `fn` in a view of its own: it only reads, and locks nothing. */
+enum status operation_look(const struct operate_env *env, operation_fn fn,
+                           void *arg, struct diag *diag) MUST_CHECK;
+
+/** Adds to the failure of a verb in several transactions what was done before
+ * it and stays, as in "1000 messages were retried". Returns its status. */
+enum status operation_tell_done(int64_t count, const char *done,
+                                struct diag *diag);
 
 /** Finds a consumer by its name: type, name and row.id are filled. One that is
  * declared but was never run has an empty id. USAGE with the nearest name. */

@@ -74,6 +74,105 @@ enum status skips_record(struct db *db, const struct catalog *catalog,
                     DB_ANY_ROWS, -1, diag);
 }
 
+/* --- very many of them ---------------------------------------------------- */
+
+enum {
+    COLUMN_ID,
+    COLUMN_CONSUMER,
+    COLUMN_SOURCE,
+    COLUMN_PARTITION,
+    COLUMN_POSITION,
+    COLUMN_KEY,
+    COLUMN_EVERY_KEY,
+    COLUMNS,
+};
+
+static const struct db_column columns[COLUMNS] = {
+    [COLUMN_ID] = {"id", DB_UUID, DB_KEY},
+    [COLUMN_CONSUMER] = {"consumer_id", DB_TEXT, DB_SET},
+    [COLUMN_SOURCE] = {"source_name", DB_TEXT, DB_SET},
+    [COLUMN_PARTITION] = {"partition_no", DB_INT64, DB_SET},
+    [COLUMN_POSITION] = {"message_position", DB_INT64, DB_SET},
+    [COLUMN_KEY] = {"resolved_key", DB_TEXT, DB_SET},
+    [COLUMN_EVERY_KEY] = {"every_key", DB_BOOL, DB_SET},
+};
+
+static enum status note_recorded(void *arg, size_t index, struct db_rows *row,
+                                 struct diag *diag)
+{
+    bool *recorded = arg;
+
+    (void)row;
+    (void)diag;
+    recorded[index] = true;
+    return STATUS_OK;
+}
+
+/* Which of them have a row. One that has stays as it is, unless this one is for
+ * every key. */
+static enum status find_recorded(struct db *db, const struct db_table *table,
+                                 const struct uuid *ids, size_t count,
+                                 struct arena *arena, bool *recorded,
+                                 struct diag *diag)
+{
+    struct text *keys = arena_alloc(arena, count * sizeof(*keys));
+    char(*texts)[UUID_TEXT_LEN + 1] = arena_alloc(arena,
+                                                  count * sizeof(*texts));
+
+    for (size_t i = 0; i < count; i++) {
+        uuid_format(&ids[i], texts[i]);
+        keys[i] = text_of(texts[i]);
+    }
+    return db_lookup(db, table, keys, count, note_recorded, recorded, diag);
+}
+
+enum status skips_record_all(struct db *db, const struct names *names,
+                             const char *consumer_id, const char *source,
+                             const struct skip *skips, size_t count,
+                             struct arena *arena, struct diag *diag)
+{
+    struct db_table *table = arena_alloc_zero(arena, sizeof(*table));
+    struct uuid *ids = arena_alloc(arena, count * sizeof(*ids) + 1);
+    bool *recorded = arena_alloc_zero(arena, count + 1);
+    struct db_value *values = arena_alloc(arena, (count * COLUMNS + 1) *
+                                                     sizeof(*values));
+    size_t rows = 0;
+    enum status status;
+
+    *table = (struct db_table){
+        .name = names->table[TABLE_SKIPPED],
+        .columns = columns,
+        .ncolumns = COLUMNS,
+        .origin = DB_HOST,
+    };
+    for (size_t i = 0; i < count; i++)
+        ids[i] = skip_id(consumer_id, source, &skips[i]);
+    if (count == 0)
+        return STATUS_OK;
+    status = find_recorded(db, table, ids, count, arena, recorded, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        const struct skip *s = &skips[i];
+        struct db_value *v = values + rows * COLUMNS;
+
+        if (recorded[i] && !s->every_key)
+            continue;
+        v[COLUMN_ID] = db_uuid(ids[i]);
+        v[COLUMN_CONSUMER] = db_string(consumer_id);
+        v[COLUMN_SOURCE] = db_string(source);
+        v[COLUMN_PARTITION] = db_integer(s->partition);
+        v[COLUMN_POSITION] = db_integer(s->position);
+        v[COLUMN_KEY] = db_text_value(s->key.data != NULL ? s->key
+                                                          : TEXT_LITERAL(""));
+        v[COLUMN_EVERY_KEY] = db_boolean(s->every_key);
+        rows++;
+    }
+    if (rows == 0)
+        return STATUS_OK;
+    return db_queue_bulk(db, DB_UPSERT, table, values, rows, -1, diag);
+}
+
 enum status skips_forget(struct db *db, const struct catalog *catalog,
                          const char *consumer_id, const char *source,
                          int64_t position, struct diag *diag)

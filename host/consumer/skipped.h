@@ -10,6 +10,7 @@
 #include "consumer/failure.h"
 #include "db/catalog.h"
 #include "db/db.h"
+#include "schema/names.h"
 #include "topic/message.h"
 
 /** The skips of one consumer and source within a range of positions. */
@@ -35,6 +36,14 @@ struct skip {
 enum status skips_record(struct db *db, const struct catalog *catalog,
                          const char *consumer_id, const char *source,
                          const struct skip *skip, struct diag *diag) MUST_CHECK;
+
+/** Queues the skips of one consumer and source that are not recorded yet, in a
+ * few statements. Nobody else may record some of them meanwhile: their
+ * checkpoints are locked. `arena` holds them until they are sent. */
+enum status skips_record_all(struct db *db, const struct names *names,
+                             const char *consumer_id, const char *source,
+                             const struct skip *skips, size_t count,
+                             struct arena *arena, struct diag *diag) MUST_CHECK;
 
 /** Queues the delete of skips that no partition can meet any more: all have
  * passed `position`, and no undelivered message lies there. */

@@ -76,21 +76,6 @@ enum status outbox_list(struct db *db, const struct catalog *catalog,
                         take_row, &reading, diag);
 }
 
-enum status outbox_retry(struct db *db, const struct catalog *catalog,
-                         const struct outbox_filter *filter, int64_t now_us,
-                         int64_t *changed, struct diag *diag)
-{
-    const struct db_value params[] = {
-        string_or_null(filter->route),
-        string_or_null(filter->type),
-        string_or_null(filter->id),
-        db_timestamp(now_us),
-    };
-
-    return db_execute(db, catalog_sql(catalog, SQL_OUTBOX_RETRY), params, 4,
-                      changed, diag);
-}
-
 struct counting {
     struct arena *arena;
     struct outbox_pending **items;

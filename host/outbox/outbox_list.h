@@ -1,6 +1,6 @@
 /*
- * Outbox list -- what is staged, as an operator sees it, and what he has tried
- * again. This module never begins or commits.
+ * Outbox list -- what is staged, as an operator sees it. This module never
+ * begins or commits.
  */
 #ifndef HOST_OUTBOX_OUTBOX_LIST_H
 #define HOST_OUTBOX_OUTBOX_LIST_H
@@ -50,12 +50,6 @@ enum status outbox_list(struct db *db, const struct catalog *catalog,
                         const struct outbox_filter *filter, size_t limit,
                         bool payloads, struct arena *arena,
                         struct outbox_rows *rows, struct diag *diag) MUST_CHECK;
-
-/** Makes the parked ones of them pending again, due at `now_us` and as if they
- * had never been tried. `status` of the filter does not count. */
-enum status outbox_retry(struct db *db, const struct catalog *catalog,
-                         const struct outbox_filter *filter, int64_t now_us,
-                         int64_t *changed, struct diag *diag) MUST_CHECK;
 
 /** What waits for one publisher. */
 struct outbox_pending {

@@ -96,7 +96,9 @@ static struct operate_env push_env(lua_State *L, struct test_host *host)
     return (struct operate_env){
         .db = host->app.db,
         .catalog = host->app.catalog,
+        .names = &host->app.settings->names,
         .clock = &host->app.clock,
+        .notify = host->app.settings->notify,
         .declared = names,
         .types = types,
         .sources = sources,

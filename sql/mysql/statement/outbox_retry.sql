@@ -1,11 +1,11 @@
 -- An operator has parked messages tried again, from now on with a fresh budget.
 -- ?1 route, or NULL  ?2 type, or NULL  ?3 id of the row or of the event, or NULL
--- ?4 now
+-- ?4 now  ?5 after id  ?6 up to id
 UPDATE ${outbox_table}
    SET status = 'pending', attempts = 0, available_at = ?4,
        published_at = NULL, processing_at = NULL,
        claim_token = NULL, claim_expires_at = NULL
- WHERE status = 'parked'
+ WHERE id > ?5 AND id <= ?6 AND status = 'parked'
    AND (?1 IS NULL OR outbox_route = ?1)
    AND (?2 IS NULL OR event_type = ?2)
    AND (?3 IS NULL OR (id = ?3 OR event_id = ?3))

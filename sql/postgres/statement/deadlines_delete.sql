@@ -1,7 +1,9 @@
 -- An operator deletes deadlines; those of the host stay.
 -- ?1 id  ?2 saga type  ?3 saga id  ?4 name  ?5 status  ?6 due before (each NULL: any)
+-- ?7 after id  ?8 up to id
 DELETE FROM ${saga_deadlines_table}
- WHERE (?1::text IS NULL OR id = ?1::text::uuid)
+ WHERE id > ?7::text::uuid AND id <= ?8::text::uuid
+   AND (?1::text IS NULL OR id = ?1::text::uuid)
    AND (?2::text IS NULL OR saga_type = ?2::text)
    AND (?3::text IS NULL OR saga_id = ?3::text)
    AND (?4::text IS NULL OR name = ?4::text)

@@ -1,10 +1,11 @@
 -- An operator gives deadlines that failed a fresh budget.
 -- ?1 id  ?2 saga type  ?3 saga id  ?4 name  ?5 status  ?6 due before (each NULL: any)
--- ?7 now
+-- ?7 now  ?8 after id  ?9 up to id
 UPDATE ${saga_deadlines_table}
    SET status = 'PENDING', attempts = 0, failure_reason = NULL,
        next_retry_at = ?7
- WHERE (?1 IS NULL OR id = ?1)
+ WHERE id > ?8 AND id <= ?9
+   AND (?1 IS NULL OR id = ?1)
    AND (?2 IS NULL OR saga_type = ?2)
    AND (?3 IS NULL OR saga_id = ?3)
    AND (?4 IS NULL OR name = ?4)
