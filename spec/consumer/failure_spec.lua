@@ -268,7 +268,9 @@ dialect.each(function(database)
       { "ctx:execute('COMMIT')", "^%l+: handlers/spec.lua:%d+: " },
     } do
       it("is recorded when the handler does " .. case[1], function()
-        start(case[1], { limits = { time = case[2]:find "^%^memory" and "1m" or "150ms", memory = "24MiB" } })
+        -- only what never ends is to meet it, on a busy machine, too
+        local ends = not (case[1]:find "while true" or case[2]:find "^%^timeout")
+        start(case[1], { limits = { time = ends and "1m" or "150ms", memory = "24MiB" } })
         rig:append_all(STREAM)
         rig:run()
         assert.same({ "2 B HALTED", "4 B WAITING", "6 B WAITING" }, rig:waiting "notes")
