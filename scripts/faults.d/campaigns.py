@@ -306,7 +306,8 @@ def crash_campaign(host, chunks, crashes, chance):
         if number in at:
             time.sleep(chance.uniform(0.02, 0.15))
             host.database.crash()
-            in_work += writer.poll() is None or not host.is_done()
+            # a writer that has failed was at work, too
+            in_work += writer.poll() != 0 or not host.is_done()
         if writer.wait(DEADLINE) != 0:
             host.append(chunk)
     wait_until(lambda: host.is_done() and host.is_marked()
