@@ -113,7 +113,7 @@ dialect.each(function(database)
       options.database = database
       options.files = { ["sql/ledger.sql"] = kit.LEDGER_SQL }
       options.handlers = handlers()
-      options.limits = { time = "1s", memory = "24MiB" }
+      options.limits = { time = "300ms", memory = "24MiB" }
       options.on_error = "dead_letter"
       rig = kit.new(options)
     end
@@ -206,7 +206,7 @@ dialect.each(function(database)
     } do
       it("is one log line and a halt when it comes from an error policy: " .. case[1], function()
         rig = kit.new { database = database, files = { ["sql/ledger.sql"] = kit.LEDGER_SQL },
-          retry = { attempts = 1 }, limits = { time = "1s" }, handlers = kit.LEDGER .. ([[
+          retry = { attempts = 1 }, limits = { time = "300ms" }, handlers = kit.LEDGER .. ([[
           return moontide.sql_projection "notes" { tables = "sql/ledger.sql",
             on_error = function() error(%s) end,
             on = { ["spec.Put"] = function(event, ctx)
