@@ -168,7 +168,7 @@ static int apply_part(lua_State *L, struct handler_job *job)
     handler_parts_push_event(L, job);
     ctx_push(job->code, L);
     lua_call(L, 2, LUA_MULTRET);
-    return returned_nothing(L, job, function, function + 1, RETURNS_NOTHING);
+    return returned_by_ctx(L, job, function, function + 1, RETURNS_NOTHING);
 }
 
 static int enter_apply(lua_State *L)
@@ -210,7 +210,7 @@ static int enter_reset(lua_State *L)
     lua_pushvalue(L, -1);
     ctx_push(job->code, L);
     lua_call(L, 1, LUA_MULTRET);
-    return returned_nothing(L, job, 2, 3, RETURNS_NOTHING);
+    return returned_by_ctx(L, job, 2, 3, RETURNS_NOTHING);
 }
 
 static enum status handler_reset(void *self, const struct handler_call *call,

@@ -22,10 +22,21 @@ bool returned_one(lua_State *L, int first, char *shown, size_t size)
     return one;
 }
 
+static int fail_with(lua_State *L, struct handler_job *job, int function,
+                     const char *shown, const char *rule)
+{
+    char where[LIMITS_TEXT_SIZE];
+
+    handler_run_where(L, function, where, sizeof(where));
+    failure_set(job->failure, false, "state",
+                "%s: the function returned %s; %s", where, shown, rule);
+    return handler_run_fail(job);
+}
+
 int returned_nothing(lua_State *L, struct handler_job *job, int function,
                      int first, const char *rule)
 {
-    char where[LIMITS_TEXT_SIZE], shown[128];
+    char shown[128];
     int at = first;
 
     while (at <= lua_gettop(L) && lua_isnil(L, at))
@@ -36,10 +47,42 @@ int returned_nothing(lua_State *L, struct handler_job *job, int function,
         value_describe(L, at, shown, sizeof(shown));
     else
         (void)snprintf(shown, sizeof(shown), "several values");
-    handler_run_where(L, function, where, sizeof(where));
-    failure_set(job->failure, false, "state",
-                "%s: the function returned %s; %s", where, shown, rule);
-    return handler_run_fail(job);
+    return fail_with(L, job, function, shown, rule);
+}
+
+/* Something that another kind of handler returns to have it done. */
+static bool is_wish(lua_State *L, int index)
+{
+    int top = lua_gettop(L);
+    bool is = lua_type(L, index) == LUA_TUSERDATA ||
+              returned_is_event(L, index);
+
+    if (!is && lua_istable(L, index)) {
+        luaL_checkstack(L, 2, NULL);
+        lua_rawgeti(L, index, 1);
+        is = returned_is_event(L, top + 1);
+        lua_settop(L, top);
+    }
+    return is;
+}
+
+int returned_by_ctx(lua_State *L, struct handler_job *job, int function,
+                    int first, const char *rule)
+{
+    char shown[128];
+    int top = lua_gettop(L);
+
+    if (top < first)
+        return 0;
+    if (lua_isnil(L, first))
+        return returned_nothing(L, job, function, first, rule);
+    if (lua_toboolean(L, first) && !is_wish(L, first))
+        return 0;
+    if (top == first)
+        value_describe(L, first, shown, sizeof(shown));
+    else
+        (void)snprintf(shown, sizeof(shown), "several values");
+    return fail_with(L, job, function, shown, rule);
 }
 
 static bool is_one_of(const char *name, const char *const *names)

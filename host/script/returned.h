@@ -22,6 +22,13 @@ bool returned_one(lua_State *L, int first, char *shown, size_t size);
 int returned_nothing(lua_State *L, struct handler_job *job, int function,
                      int first, const char *rule);
 
+/** The same, but lets pass what a function of ctx may have given, as in
+ * `return ctx:update(...)`: only what says that something went wrong (false, or
+ * nil with a reason), or is to be done (an event, moontide.delete), fails the
+ * job. */
+int returned_by_ctx(lua_State *L, struct handler_job *job, int function,
+                    int first, const char *rule);
+
 /** Pushes and returns how the first member that is none of `names` is called,
  * with the one that may be meant; NULL, and nothing is pushed, when the table
  * at the index has no other. */

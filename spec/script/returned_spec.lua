@@ -52,6 +52,8 @@ dialect.each(function(database)
         { "listener", 'return moontide.event("spec.Seen", {})', "returned a table; " .. NOTHING },
         { "listener", "return false", "returned false (a boolean); " .. NOTHING },
         { "listener", 'return nil, "why"', "returned several values; " .. NOTHING },
+        { "listener", 'return false, "why"', "returned several values; " .. NOTHING },
+        { "listener", 'return { moontide.event("spec.Seen", {}) }', "returned a table; " .. NOTHING },
         { "sql_projection", "return moontide.delete", "returned a userdata; " .. NOTHING },
         { "saga", 'return nil, "why"', "returned several values; " .. OF_SAGA },
         { "projection", 'return nil, "why"', "returned several values; " .. OF_STATE },
@@ -68,6 +70,15 @@ dialect.each(function(database)
         assert.is_nil(reason_of(kind, "return"))
         assert.is_nil(reason_of(kind, "return nil, nil"))
       end
+    end)
+
+    it("may end in a call of ctx", function()
+      for _, kind in ipairs { "listener", "sql_projection" } do
+        assert.is_nil(reason_of(kind, 'return ctx:query("SELECT 1 AS type, 2 AS payload")'))
+        assert.is_nil(reason_of(kind, "return ctx:now()"))
+      end
+      assert.is_nil(reason_of("listener", 'return ctx:emit("spec.Seen", {})'))
+      assert.is_nil(reason_of("sql_projection", 'return ctx:update("DELETE FROM spec_t")'))
     end)
 
     it("that gives a state or a payload to begin with gives one", function()
