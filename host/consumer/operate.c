@@ -84,7 +84,8 @@ enum status operate_pause(const struct operate_env *env, const char *consumer,
                           struct operate_result *result, struct diag *diag)
 {
     *result = (struct operate_result){.arena = ARENA_EMPTY};
-    return finish(operation_run(env, consumer, pause_it, result, diag), result);
+    return finish(operation_run(env, consumer, false, pause_it, result, diag),
+                  result);
 }
 
 /* --- resume --------------------------------------------------------------- */
@@ -287,7 +288,7 @@ enum status operate_resume(const struct operate_env *env, const char *consumer,
 
     *result = (struct operate_result){.arena = ARENA_EMPTY};
     do {
-        status = operation_run(env, consumer, resume_it, &resume, diag);
+        status = operation_run(env, consumer, false, resume_it, &resume, diag);
         if (status != STATUS_OK)
             break;
         resume.from = resume.at;
@@ -453,6 +454,6 @@ enum status operate_unsubscribe(const struct operate_env *env,
 
     *result = (struct operate_result){.arena = ARENA_EMPTY};
     return finish(
-        operation_run(env, consumer, unsubscribe_it, &unsubscribe, diag),
+        operation_run(env, consumer, true, unsubscribe_it, &unsubscribe, diag),
         result);
 }

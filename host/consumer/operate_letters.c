@@ -246,7 +246,7 @@ static enum status change_part(const struct operate_env *env,
             page.wanted.through = change->filter.position;
     }
     while (status == STATUS_OK && page.wanted.after < page.wanted.through) {
-        status = operation_run(env, NULL, change_page, &page, diag);
+        status = operation_run(env, NULL, false, change_page, &page, diag);
         if (status == STATUS_OK)
             add_page(change->result, consumer, &page);
         page.wanted.after = page.span.through;

@@ -30,7 +30,27 @@ static bool is_projection(const char *type)
     return strcmp(type, CONSUMER_TYPE_PROJECTION) == 0;
 }
 
-/* The row of that name; a projection goes before consumers of other types. */
+static bool is_declared_as(const struct operate_env *env, const char *type,
+                           const char *name)
+{
+    for (size_t i = 0; env->declared != NULL && env->declared[i] != NULL; i++)
+        if (strcmp(env->declared[i], name) == 0 &&
+            strcmp(env->types[i], type) == 0)
+            return true;
+    return false;
+}
+
+/* Which of several consumers of one name is meant: a declaration that became
+ * one of another type leaves the rows of the former. The one that is declared,
+ * or the one that was left; of two such the projection. */
+static int rank(const struct operation *op, const char *type, const char *name)
+{
+    bool declared = is_declared_as(op->env, type, name);
+
+    return 2 * (declared != op->left_first) + is_projection(type);
+}
+
+/* The row of that name. */
 static enum status search(struct operation *op, const char *consumer,
                           struct candidates *list, struct diag *diag)
 {
@@ -50,7 +70,8 @@ static enum status search(struct operation *op, const char *consumer,
 
         add_candidate(list, name);
         if (strcmp(name, consumer) != 0 || id.len != UUID_TEXT_LEN ||
-            (op->type != NULL && is_projection(op->type)))
+            (op->type != NULL &&
+             rank(op, op->type, name) >= rank(op, type, name)))
             continue;
         op->type = type;
         op->name = name;
@@ -76,12 +97,15 @@ enum status operation_find(struct operation *op, const char *consumer,
 {
     const char *const *declared = op->env->declared;
     struct candidates list = {.count = 0};
-    const char *near;
+    const char *near, *type = declared_type(op->env, consumer);
     enum status status = search(op, consumer, &list, diag);
 
-    if (status != STATUS_OK || op->type != NULL)
+    if (status != STATUS_OK ||
+        (op->type != NULL && (op->left_first || type == NULL ||
+                              is_declared_as(op->env, op->type, consumer))))
         return status;
-    op->type = declared_type(op->env, consumer);
+    op->type = type;
+    op->row.id[0] = '\0';
     if (op->type != NULL) {
         op->name = arena_string(&op->arena, text_of(consumer));
         return STATUS_OK;
@@ -203,13 +227,18 @@ static enum status run_once(struct operation *op, const char *consumer,
 }
 
 enum status operation_run(const struct operate_env *env, const char *consumer,
-                          operation_fn fn, void *arg, struct diag *diag)
+                          bool left_first, operation_fn fn, void *arg,
+                          struct diag *diag)
 {
     int64_t end = clock_monotonic() + TRY_FOR_US;
     enum status status;
 
     do {
-        struct operation op = {.env = env, .arena = ARENA_EMPTY};
+        struct operation op = {
+            .env = env,
+            .arena = ARENA_EMPTY,
+            .left_first = left_first,
+        };
 
         status = run_once(&op, consumer, fn, arg, diag);
         arena_free(&op.arena);

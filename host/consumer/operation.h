@@ -18,6 +18,7 @@ struct operation_source {
 struct operation {
     const struct operate_env *env;
     struct arena arena; /* of one attempt */
+    bool left_first;    /* of several of one name one that none declares */
     const char *type;
     const char *name;
     struct consumer_row row; /* read under the lock */
@@ -33,9 +34,11 @@ typedef enum status (*operation_fn)(struct operation *operation, void *arg,
                                     struct diag *diag);
 
 /** Runs `fn` in a transaction with `consumer` found and locked; NULL: `fn`
- * locks what it needs. It may run more than once, each time anew. */
+ * locks what it needs. It may run more than once, each time anew. Of several
+ * consumers of one name it is one that is declared, or with `left_first` one
+ * that is not. */
 enum status operation_run(const struct operate_env *env, const char *consumer,
-                          operation_fn fn, void *arg,
+                          bool left_first, operation_fn fn, void *arg,
                           struct diag *diag) MUST_CHECK;
 
 /** Runs `fn` in a view of its own: it only reads, and locks nothing. */

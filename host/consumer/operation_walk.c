@@ -94,7 +94,7 @@ enum status operation_walk_run(const struct operate_env *env,
     *changed = 0;
     status = operation_look(env, find_last, &page, diag);
     while (status == STATUS_OK && strcmp(page.after, page.last) < 0) {
-        status = operation_run(env, NULL, change_page, &page, diag);
+        status = operation_run(env, NULL, false, change_page, &page, diag);
         if (status != STATUS_OK)
             return operation_tell_done(*changed, walk->done, diag);
         *changed += page.changed;

@@ -614,5 +614,44 @@ dialect.each(function(database)
         assert.is_true(rig.host:unsubscribe("old").gone)
       end)
     end)
+
+    describe("of a name that was another type's before", function()
+      -- the projection's rows stay when a listener is declared in its place
+      local function replace()
+        rig = kit.new { database = database, handlers = [[
+          return moontide.projection "p" { on = { ["spec.Put"] = function(state) state.n = 1 end } }]] }
+        rig:script [[return moontide.listener "p" { start = "beginning", on = { ["spec.Put"] = function(event, ctx)
+          ctx:emit("spec.Told", {}, { key = event.key }) end } }]]
+        rig:reopen()
+      end
+
+      local function states()
+        local list = {}
+        for i, row in ipairs(rig:query "SELECT consumer_type, state FROM CONSUMERS ORDER BY consumer_type") do
+          list[i] = row.consumer_type .. " " .. (row.state or "RUNNING")
+        end
+        return list
+      end
+
+      it("means what is declared", function()
+        replace()
+        assert.equal("listener", rig.host:pause("p").type)
+        rig:append("A", "spec.Put", {})
+        rig:run()
+        assert.equal(0, rig:value "SELECT count(*) AS value FROM EVENT_CAPTURE_RECORDS")
+        assert.same({ "listener PAUSED", "projection RUNNING" }, states())
+        rig.host:resume "p"
+        rig:run()
+        assert.equal(1, rig:value "SELECT count(*) AS value FROM EVENT_CAPTURE_RECORDS")
+      end)
+
+      it("unsubscribes what was left, then what is declared", function()
+        replace()
+        assert.is_true(rig.host:unsubscribe("p").gone)
+        assert.same({ "listener RUNNING" }, states())
+        assert.has_error(function() rig.host:unsubscribe "p" end)
+        assert.same({ "listener RUNNING" }, states())
+      end)
+    end)
   end)
 end)
