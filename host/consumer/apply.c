@@ -1,6 +1,7 @@
 #include "consumer/apply.h"
 
 #include "consumer/careful.h"
+#include "consumer/careful_page.h"
 #include "consumer/flight.h"
 #include "consumer/outcome.h"
 #include "consumer/page_units.h"
@@ -182,6 +183,8 @@ static enum status page_run(struct consumer *c, const struct poll *poll,
     if (status == STATUS_OK && careful_is_of(c, poll))
         status = careful_take_back(c, recorded.rows, &recorded.count, diag);
     if (status == STATUS_OK)
+        status = careful_page_take_back(c, poll, &recorded, diag);
+    if (status == STATUS_OK)
         c->met_recorded = recorded_end_page(c, poll, &recorded);
     if (status == STATUS_OK)
         status = page_units(c, poll, lock, &recorded, through, diag);
@@ -339,13 +342,14 @@ static enum status page_look(struct consumer *c, const struct poll *poll,
     }
 }
 
-/* Message by message, each transaction with the count of the next one. */
+/* As a whole, or message by message, each transaction with the count of the
+ * next one. */
 static enum status page_carefully(struct consumer *c, const struct poll *poll,
                                   struct diag *diag)
 {
     struct poll here = *poll;
     bool go;
-    enum status status = careful_page(c, &here, &go, diag);
+    enum status status = careful_begin_page(c, &here, &go, diag);
 
     while (status == STATUS_OK && go) {
         struct apply_search search = {.careful = c->careful};

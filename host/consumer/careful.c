@@ -1,9 +1,8 @@
 #include "consumer/careful.h"
 
 #include "consumer/apply.h"
-#include "consumer/outcome.h"
-
-#include <limits.h>
+#include "consumer/careful_count.h"
+#include "consumer/careful_page.h"
 
 /* So many messages behind its checkpoint the dead one's page is taken to have
  * had. Pages have more only where a message takes less than 0.1 ms
@@ -24,7 +23,7 @@ static size_t most(const struct consumer *c)
 static bool is_on(const struct consumer *c)
 {
     for (size_t i = 0; i < c->leases.count; i++)
-        if (c->careful_through[c->leases.mine[i]] != CHECKPOINT_NONE)
+        if (c->careful_at[c->leases.mine[i]].through != CHECKPOINT_NONE)
             return true;
     return false;
 }
@@ -40,7 +39,7 @@ bool careful_take_turn(struct consumer *c, int64_t upto)
 
         if (c->held.blocked[p] || c->reached.position[p] >= upto)
             continue;
-        if (c->careful_through[p] != CHECKPOINT_NONE)
+        if (c->careful_at[p].through != CHECKPOINT_NONE)
             careful = true;
         else
             others = true;
@@ -51,7 +50,8 @@ bool careful_take_turn(struct consumer *c, int64_t upto)
 
 void careful_begin(struct consumer *c, int partition)
 {
-    c->careful_through[partition] = CAREFUL_UNKNOWN;
+    c->careful_at[partition] = (struct careful_partition){CAREFUL_UNKNOWN,
+                                                          false};
     c->careful_retries = most(c);
 }
 
@@ -59,53 +59,18 @@ void careful_settle(struct consumer *c, int64_t mark)
 {
     for (int p = 0; p < c->reached.partitions; p++)
         if (c->reached.position[p] >= mark ||
-            c->reached.position[p] >= c->careful_through[p])
-            c->careful_through[p] = CHECKPOINT_NONE;
-    c->careful_told = c->careful_told && is_on(c);
+            c->reached.position[p] >= c->careful_at[p].through)
+            c->careful_at[p].through = CHECKPOINT_NONE;
+    if (!is_on(c))
+        c->careful_told = c->careful_singly = false;
 }
 
 bool careful_is_of(const struct consumer *c, const struct poll *poll)
 {
     for (size_t i = 0; i < poll->npartitions; i++)
-        if (c->careful_through[poll->partitions[i]] != CHECKPOINT_NONE)
+        if (c->careful_at[poll->partitions[i]].through != CHECKPOINT_NONE)
             return true;
     return false;
-}
-
-static void keep(struct consumer *c, int64_t position, int partition,
-                 struct text key, bool unresolved, int failures)
-{
-    struct consumer_counted *own = &c->counted;
-
-    own->position = position;
-    own->partition = partition;
-    own->unresolved = unresolved;
-    own->retried = false;
-    own->failures = failures;
-    buffer_clear(&own->key);
-    buffer_append_text(&own->key, key);
-}
-
-/* A message whose keys are to be told first counts for one partition: the page
- * that meets it again records it for the others. */
-static struct text counted_key(const struct consumer *c,
-                               const struct message *m)
-{
-    return c->own_key ? TEXT_NONE : m->key;
-}
-
-static int counted_partition(const struct consumer *c, const struct poll *poll,
-                             const struct message *m)
-{
-    return c->own_key ? (int)poll->partitions[0] : m->partition;
-}
-
-static void keep_message(struct consumer *c, const struct poll *poll,
-                         const struct message *m)
-{
-    keep(c, m->position, counted_partition(c, poll, m), counted_key(c, m),
-         c->own_key, 1);
-    c->retries.any = true;
 }
 
 void careful_passed(struct consumer *c, const struct poll *poll,
@@ -115,38 +80,55 @@ void careful_passed(struct consumer *c, const struct poll *poll,
         return;
     c->counted.position = 0;
     for (size_t i = 0; i < poll->npartitions; i++) {
-        int64_t *end = &c->careful_through[poll->partitions[i]];
+        int64_t *end = &c->careful_at[poll->partitions[i]].through;
 
         if (*end <= through)
             *end = CHECKPOINT_NONE;
     }
+    careful_page_passed(c, poll);
     if (c->counted.rides)
-        keep_message(c, poll, c->counted.next);
-}
-
-static void set_reason(struct failure *failure)
-{
-    failure_recorded(failure, text_of(FAILURE_UNTOLD));
+        careful_count_keep(c, poll, c->counted.next);
 }
 
 /* --- pages ---------------------------------------------------------------- */
 
-static void tell(struct consumer *c, int64_t through)
+/* How far these partitions are read with care. */
+static int64_t furthest(const struct consumer *c, const struct poll *poll)
+{
+    int64_t through = CHECKPOINT_NONE;
+
+    for (size_t i = 0; i < poll->npartitions; i++)
+        if (c->careful_at[poll->partitions[i]].through > through)
+            through = c->careful_at[poll->partitions[i]].through;
+    return through;
+}
+
+static void tell(struct consumer *c, const struct poll *poll)
 {
     const struct log_about about = {.consumer = c->name.name,
                                     .topic = c->source};
+    long long through = (long long)furthest(c, poll);
     size_t count = 0;
 
     if (c->careful_told)
         return;
     c->careful_told = true;
     for (size_t i = 0; i < c->leases.count; i++)
-        count += c->careful_through[c->leases.mine[i]] != CHECKPOINT_NONE;
-    log_write(c->env->log, LOG_INFO, &about,
-              "took %zu partitions over from an instance that ended without a "
-              "word: one message at a time up to position %lld, in case one of "
-              "them ended it",
-              count, (long long)through);
+        count += c->careful_at[c->leases.mine[i]].through != CHECKPOINT_NONE;
+    if (c->careful_singly)
+        log_write(
+            c->env->log, LOG_INFO, &about,
+            "took %zu partitions over from an instance that ended without "
+            "a word, as one before it had: one message at a time up to "
+            "position %lld, in case one of them ended both",
+            count, through);
+    else
+        log_write(
+            c->env->log, LOG_INFO, &about,
+            "took %zu partitions over from an instance that ended without "
+            "a word: each batch up to position %lld is counted before it "
+            "is applied, in case a message ended it",
+            count, through);
 }
 
 /* How far the dead one's page can have reached that began here. */
@@ -159,7 +141,8 @@ static enum status find_end(struct consumer *c, const struct poll *poll,
     enum status status = STATUS_OK;
 
     for (size_t i = 0; i < poll->npartitions; i++)
-        unknown |= c->careful_through[poll->partitions[i]] == CAREFUL_UNKNOWN;
+        unknown |= c->careful_at[poll->partitions[i]].through ==
+                   CAREFUL_UNKNOWN;
     if (!unknown)
         return STATUS_OK;
     while (status == STATUS_OK && left > 0 && ahead.after < poll->mark) {
@@ -170,12 +153,11 @@ static enum status find_end(struct consumer *c, const struct poll *poll,
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < poll->npartitions; i++) {
-        int64_t *end = &c->careful_through[poll->partitions[i]];
+        int64_t *end = &c->careful_at[poll->partitions[i]].through;
 
         if (*end == CAREFUL_UNKNOWN)
             *end = ahead.after;
     }
-    tell(c, ahead.after);
     return STATUS_OK;
 }
 
@@ -194,108 +176,106 @@ static void take_one(struct consumer *c, const struct poll *poll)
     c->page.through = m[0].position;
 }
 
-/* A retry counts for all partitions of this process in which the message was
- * met. Another host that met a count has recorded the message for its own, and
- * has passed it: that row is all that is left of it there. */
-static bool counts_for(const struct consumer *c, int partition)
+/* Whether a second instance has died here: what it had counted is there, and
+ * was not counted by this one. */
+static bool is_second_death(const struct consumer *c, const struct poll *poll,
+                            const struct recorded *recorded)
 {
-    return c->counted.partition == partition ||
-           (c->counted.unresolved && c->counted.retried &&
-            leases_hold(&c->leases, partition));
+    for (size_t i = 0; i < recorded->count; i++) {
+        const struct undelivered_recorded *row = &recorded->rows[i];
+        int p = row->partition;
+
+        if (careful_page_is_row(c, poll, row) && !c->careful_at[p].counted)
+            return true;
+        if (poll_has(poll, p) && row->position > c->stored.position[p] &&
+            text_equal(row->reason, text_of(FAILURE_UNTOLD)) &&
+            !careful_count_is_own(c, row))
+            return true;
+    }
+    return false;
 }
 
-/* Whether a row is the count of the attempt in hand. Somebody else may have
- * changed it since. */
-static bool is_own(const struct consumer *c, int64_t position, int partition,
-                   struct text key, bool unresolved, int failures)
+/* The count of the page that the first message was of ends with it. */
+static enum status count_first(struct consumer *c, const struct poll *poll,
+                               struct recorded *recorded, struct diag *diag)
 {
-    const struct consumer_counted *own = &c->counted;
+    const struct message *m = &c->page.messages[0];
+    enum status status = careful_page_take_back(c, poll, recorded, diag);
 
-    return own->position == position && own->unresolved == unresolved &&
-           own->failures == failures && counts_for(c, partition) &&
-           (unresolved || text_equal(buffer_text(&own->key), key));
+    if (status != STATUS_OK || !careful_count_tries(c, m, recorded))
+        return status;
+    return careful_count_message(c, poll, m, diag);
 }
 
-static bool is_own_recorded(const struct consumer *c,
-                            const struct undelivered_recorded *row)
+/* No more than the next one will take for what this one had in hand; of one
+ * message at a time the one behind it, too. */
+static size_t page_limit(const struct consumer *c)
 {
-    return row->status == UNDELIVERED_FAILED &&
-           is_own(c, row->position, row->partition, row->key, row->unresolved,
-                  row->failure_count);
+    if (c->careful_singly)
+        return 2;
+    if (c->singly > 0)
+        return 1;
+    return c->limit < most(c) ? c->limit : most(c);
 }
 
-/* A message that only waits is not tried, and one that is recorded neither. */
-static bool is_tried(const struct consumer *c, const struct message *m,
-                     size_t nrows)
+static enum status read_page(struct consumer *c, const struct poll *poll,
+                             struct diag *diag)
 {
-    if (nrows > 0)
-        return false;
-    return c->own_key || undelivered_keys_held(&c->held, m->key) == KEY_FREE;
+    struct poll here = *poll;
+
+    if (!c->careful_singly)
+        here.mark = poll->upto;
+    return poll_read(c, &here, page_limit(c), diag);
 }
 
-static enum status queue_count(struct consumer *c, const struct poll *poll,
-                               const struct message *m, struct diag *diag)
+/* What may be recorded of these partitions and matters here lies so far ahead.
+ */
+static int64_t look_to(const struct consumer *c, const struct poll *poll)
 {
-    const struct consumer_env *env = c->env;
-    int64_t now = consumer_clock(env);
-    struct undelivered_entry *entry = arena_alloc(&c->arena, sizeof(*entry));
-    struct failure failure;
+    int64_t upto = furthest(c, poll);
 
-    set_reason(&failure);
-    *entry = (struct undelivered_entry){
-        .message = m,
-        .key = counted_key(c, m),
-        .partition = counted_partition(c, poll, m),
-        .status = UNDELIVERED_FAILED,
-        .failure_count = 1,
-        .failure = apply_keep_failure(c, &failure),
-        .next_retry_at = outcome_retry_at(&c->policy.retry, m, 1, now),
-        .unresolved = c->own_key,
-    };
-    return undelivered_record(env->db, env->names, c->row.id, c->source, entry,
-                              1, env->ids, now, &c->arena, diag);
+    if (upto < c->page.through)
+        upto = c->page.through;
+    return upto < c->counted.page_through ? c->counted.page_through : upto;
 }
 
-static enum status count_message(struct consumer *c, const struct poll *poll,
-                                 const struct message *m, struct diag *diag)
+/* Counts what is to be applied: one message where a second one has died. */
+static enum status count_page(struct consumer *c, const struct poll *poll,
+                              struct recorded *recorded, struct diag *diag)
 {
-    enum status status = queue_count(c, poll, m, diag);
-
-    if (status == STATUS_OK)
-        status = db_commit(c->env->db, NULL, diag);
-    if (status == STATUS_OK)
-        keep_message(c, poll, m);
-    return status;
+    if (!c->careful_singly && is_second_death(c, poll, recorded)) {
+        c->careful_singly = true;
+        c->careful_told = false;
+    }
+    tell(c, poll);
+    if (!c->careful_singly)
+        return careful_page_count(c, poll, recorded, diag);
+    c->singly = 1;
+    take_one(c, poll);
+    return count_first(c, poll, recorded, diag);
 }
 
-enum status careful_page(struct consumer *c, const struct poll *poll, bool *go,
-                         struct diag *diag)
+enum status careful_begin_page(struct consumer *c, const struct poll *poll,
+                               bool *go, struct diag *diag)
 {
-    const struct consumer_env *env = c->env;
     struct checkpoint_lock lock = {.epoch = 0};
-    struct undelivered_recorded *rows;
-    const struct message *m;
-    size_t count = 0;
+    struct recorded recorded = {.count = 0};
     enum status status = find_end(c, poll, diag);
 
     *go = false;
     c->counted.began = clock_monotonic();
     if (status == STATUS_OK)
-        status = poll_read(c, poll, 2, diag);
+        status = read_page(c, poll, diag);
     if (status != STATUS_OK || c->page.count == 0) /* it is gone meanwhile */
         return status;
-    take_one(c, poll);
-    m = &c->page.messages[0];
     status = apply_begin(c, go, &lock, diag);
     if (status != STATUS_OK || !*go)
         return status;
     if (lock.undelivered)
-        status = undelivered_recorded(env->db, env->catalog, c->row.id,
-                                      c->source, m->position - 1, m->position,
-                                      &c->arena, &rows, &count, diag);
-    if (status == STATUS_OK && is_tried(c, m, count))
-        status = count_message(c, poll, m, diag);
-    db_rollback(env->db);
+        status = recorded_read(c, poll, look_to(c, poll), &recorded, diag);
+    if (status == STATUS_OK)
+        status = count_page(c, poll, &recorded, diag);
+    db_rollback(c->env->db);
     return status;
 }
 
@@ -324,7 +304,10 @@ int64_t careful_looks_to(const struct consumer *c)
 {
     const struct message *next = c->counted.next;
 
-    return next != NULL ? next->position : c->page.through;
+    if (next != NULL)
+        return next->position;
+    return c->counted.page_through > c->page.through ? c->counted.page_through
+                                                     : c->page.through;
 }
 
 /* Whether nothing holds the next one back. */
@@ -346,7 +329,7 @@ static bool may_ride(const struct consumer *c, const struct poll *poll,
         !c->held_known || clock_monotonic() - c->counted.began >= STEP_US)
         return false;
     for (size_t i = 0; i < poll->npartitions; i++)
-        careful |= c->careful_through[poll->partitions[i]] > c->page.through;
+        careful |= c->careful_at[poll->partitions[i]].through > c->page.through;
     for (size_t i = 0; i < count; i++)
         careful = careful && rows[i].position != next->position;
     return careful && is_free(c, next);
@@ -359,7 +342,7 @@ enum status careful_count_next(struct consumer *c, const struct poll *poll,
     c->counted.rides = may_ride(c, poll, rows, count);
     if (!c->counted.rides)
         return STATUS_OK;
-    return queue_count(c, poll, c->counted.next, diag);
+    return careful_count_queue(c, poll, c->counted.next, diag);
 }
 
 enum status careful_take_back(struct consumer *c,
@@ -373,7 +356,7 @@ enum status careful_take_back(struct consumer *c,
         return STATUS_OK;
     ids = arena_alloc(&c->arena, (*count + 1) * sizeof(*ids));
     for (size_t i = 0; i < *count; i++) {
-        if (is_own_recorded(c, &rows[i]))
+        if (careful_count_is_own(c, &rows[i]))
             ids[nids++] = arena_copy(&c->arena, text_of(rows[i].id));
         else
             rows[left++] = rows[i];
@@ -389,12 +372,12 @@ enum status careful_end(struct consumer *c, struct diag *diag)
     struct undelivered_recorded *rows;
     size_t count = 0;
     bool run;
-    enum status status;
+    enum status status = careful_page_end(c, diag);
 
     if (c->counted.retried)
         c->counted.position = 0;
-    if (c->counted.position == 0)
-        return STATUS_OK;
+    if (status != STATUS_OK || c->counted.position == 0)
+        return status;
     status = apply_begin(c, &run, &lock, diag);
     if (status != STATUS_OK || !run)
         return status;
@@ -434,53 +417,4 @@ bool careful_is_of_row(const struct consumer *c,
                        const struct undelivered_row *row)
 {
     return c->careful_retries > 0 || failure_is_crash(row->reason);
-}
-
-void careful_mark_counted(const struct consumer *c, struct undelivered_row *row)
-{
-    /* a row that says what failed is past the attempt that was counted */
-    row->counted = failure_is_crash(row->reason) &&
-                   is_own(c, row->message.position, row->partition, row->key,
-                          row->unresolved, row->failure_count);
-}
-
-/* All rows of a message without keys count together, as they are one message.
- */
-enum status careful_count_row(struct consumer *c,
-                              const struct undelivered_row *row,
-                              struct diag *diag)
-{
-    const struct consumer_env *env = c->env;
-    int64_t position = row->message.position;
-    int failures = row->failure_count < INT_MAX ? row->failure_count + 1
-                                                : INT_MAX;
-    struct undelivered_entry *entry = arena_alloc(&c->arena, sizeof(*entry));
-    struct undelivered_failed *failed;
-    struct undelivered_recorded *rows;
-    struct failure failure;
-    size_t count = 0, nfailed = 0;
-    enum status status = undelivered_recorded(env->db, env->catalog, c->row.id,
-                                              c->source, position - 1, position,
-                                              &c->arena, &rows, &count, diag);
-
-    if (status != STATUS_OK)
-        return status;
-    set_reason(&failure);
-    *entry = (struct undelivered_entry){
-        .status = UNDELIVERED_FAILED, /* and due at once */
-        .failure_count = failures,
-        .failure = apply_keep_failure(c, &failure),
-    };
-    failed = arena_alloc(&c->arena, (count + 1) * sizeof(*failed));
-    for (size_t i = 0; i < count; i++)
-        if (leases_hold(&c->leases, rows[i].partition) &&
-            rows[i].failure_count == row->failure_count &&
-            rows[i].unresolved == row->unresolved &&
-            (row->unresolved || (rows[i].partition == row->partition &&
-                                 text_equal(rows[i].key, row->key))))
-            failed[nfailed++] = (struct undelivered_failed){rows[i].id, entry};
-    keep(c, position, row->partition, row->key, row->unresolved, failures);
-    c->counted.retried = true;
-    return undelivered_fail(env->db, env->names, failed, nfailed, &c->arena,
-                            diag);
 }

@@ -2,13 +2,15 @@
  * Careful -- how a consumer reads on in partitions that it has taken over from
  * an instance that lapsed. That one may have died of a message, and taken
  * whole hosts along, so that nobody was left to count the attempt
- * (consumer/charge.h). So an attempt is counted, and committed, before it is
- * made, one message at a time; what goes well takes its count back in the same
- * transaction, which counts the attempt of the next one, too, if that is made
- * in the same step: nothing stays counted while others have their turn, who
- * may end the process. This lasts until the page has been passed that the dead
- * one can have had in hand behind its checkpoint, and what was due to be tried
- * again.
+ * (consumer/charge.h). So what is tried is counted, and committed, before. A
+ * death has most often other causes, so first a page is counted as a whole
+ * (consumer/careful_page.h). Where a count is found that somebody else has
+ * left, a second one has died there: then attempts are counted, one message at
+ * a time; what goes well takes its count back in the same transaction, which
+ * counts the attempt of the next one, too, if that is made in the same step:
+ * nothing stays counted while others have their turn, who may end the process.
+ * This lasts until the page has been passed that the dead one can have had in
+ * hand behind its checkpoint, and what was due to be tried again.
  */
 #ifndef HOST_CONSUMER_CAREFUL_H
 #define HOST_CONSUMER_CAREFUL_H
@@ -16,8 +18,8 @@
 #include "consumer/consumer.h"
 #include "consumer/poll.h"
 
-/** Whether the next page, of messages up to `upto`, is read so: one message at
- * a time. Partitions that were taken over and others take turns. */
+/** Whether the next page, of messages up to `upto`, is read so. Partitions that
+ * were taken over and others take turns. */
 bool careful_take_turn(struct consumer *consumer, int64_t upto);
 
 /** A partition was taken over: from here on, as far as is known later. */
@@ -31,12 +33,13 @@ void careful_settle(struct consumer *consumer, int64_t mark);
 bool careful_is_of(const struct consumer *consumer, const struct poll *poll);
 
 /**
- * Before a page of `poll`: takes of it what is to be applied now, and counts
- * the attempt of that one message in a transaction of its own. *go is false
- * when nothing is to be applied now (paused or halted). Statuses as apply_page.
+ * Before a page of `poll`: takes of it what is to be applied now, all of it or
+ * one message, and counts that in a transaction of its own. *go is false when
+ * nothing is to be applied now (paused or halted). Statuses as apply_page.
  */
-enum status careful_page(struct consumer *consumer, const struct poll *poll,
-                         bool *go, struct diag *diag) MUST_CHECK;
+enum status careful_begin_page(struct consumer *consumer,
+                               const struct poll *poll, bool *go,
+                               struct diag *diag) MUST_CHECK;
 
 /** After a page of `poll` whose transaction has counted the next message: takes
  * that one, which *go says. */
@@ -80,17 +83,8 @@ void careful_saw_due(struct consumer *consumer, size_t count);
 bool careful_is_of_row(const struct consumer *consumer,
                        const struct undelivered_row *row);
 
-/** Says in row->counted whether its attempt is counted already. */
-void careful_mark_counted(const struct consumer *consumer,
-                          struct undelivered_row *row);
-
 /** After the commit of what was due: nothing is counted before it is made any
  * more. */
 void careful_retried(struct consumer *consumer);
-
-/** Queues that it is, for the caller to commit. */
-enum status careful_count_row(struct consumer *consumer,
-                              const struct undelivered_row *row,
-                              struct diag *diag) MUST_CHECK;
 
 #endif

@@ -65,10 +65,10 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
         .replay_through = CHECKPOINT_NONE,
     };
     leases_init(&c->leases, env->partitions);
-    c->careful_through = mem_grow(NULL, (size_t)env->partitions,
-                                  sizeof(*c->careful_through));
+    c->careful_at = mem_grow(NULL, (size_t)env->partitions,
+                             sizeof(*c->careful_at));
     for (int i = 0; i < env->partitions; i++)
-        c->careful_through[i] = CHECKPOINT_NONE;
+        c->careful_at[i] = (struct careful_partition){CHECKPOINT_NONE, false};
     checkpoints_init(&c->stored, env->partitions);
     checkpoints_init(&c->reached, env->partitions);
     checkpoints_init(&c->before, env->partitions);
@@ -79,7 +79,7 @@ void consumer_init(struct consumer *c, const struct consumer_env *env,
 void consumer_free(struct consumer *c)
 {
     leases_free(&c->leases);
-    mem_free(c->careful_through);
+    mem_free(c->careful_at);
     buffer_free(&c->counted.key);
     checkpoints_free(&c->stored);
     checkpoints_free(&c->reached);
@@ -108,7 +108,8 @@ static void take_leases(struct consumer *c)
 {
     for (int p = 0; c->leases.changed && p < c->leases.partitions; p++) {
         if (!leases_hold(&c->leases, p))
-            c->careful_through[p] = CHECKPOINT_NONE;
+            c->careful_at[p] = (struct careful_partition){CHECKPOINT_NONE,
+                                                          false};
         else
             c->unchecked |= c->applier.ops->fits != NULL;
         if (leases_hold(&c->leases, p) && c->leases.taken_over[p]) {
@@ -253,7 +254,7 @@ static enum status step(struct consumer *c, const struct high_water_mark *mark,
         upto = c->replay_through;
     careful_settle(c, mark->mark);
     careful = careful_take_turn(c, upto);
-    if (careful && c->singly == 0)
+    if (careful && c->careful_singly && c->singly == 0)
         c->singly = 1;
     status = poll_page(c, upto, &poll, &found, diag);
     if (status == STATUS_OK && flight_is_of(c) &&

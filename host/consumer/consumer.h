@@ -73,6 +73,14 @@ struct consumer_fire {
 
 #define CAREFUL_UNKNOWN INT64_MAX
 
+/** How a partition is read that was taken over from an instance that lapsed,
+ * which may have died of what lies there. */
+struct careful_partition {
+    int64_t through; /* carefully so far; CHECKPOINT_NONE: not at all;
+                        CAREFUL_UNKNOWN: how far is not known yet */
+    bool counted;    /* what counts a page there is of this process */
+};
+
 /** The attempt that was counted before it is made (consumer/careful.h), by the
  * row that says so. */
 struct consumer_counted {
@@ -80,8 +88,9 @@ struct consumer_counted {
     int partition;
     struct buffer key;
     bool unresolved;
-    bool retried; /* it is counted in the row of an earlier failure */
-    int failures; /* with this one */
+    bool retried;         /* it is counted in the row of an earlier failure */
+    int failures;         /* with this one */
+    int64_t page_through; /* or a page was counted, to here; 0: none */
 
     /* the step in hand */
     int64_t began;              /* clock_monotonic */
@@ -114,12 +123,10 @@ struct consumer {
     /* The partitions that this process applies, filled by the coordinator.
      * Of the others nothing below says more than when it was read. */
     struct leases leases;
-    /* By partition: so far it is read carefully, since an instance that lapsed
-     * may have died of what lies there (CHECKPOINT_NONE: not at all;
-     * CAREFUL_UNKNOWN: how far is not known yet). */
-    int64_t *careful_through;
+    struct careful_partition *careful_at; /* by partition */
     size_t careful_retries; /* so many of what is due to be tried again, too */
-    bool careful_turn; /* the page in hand is of these, not of the others */
+    bool careful_turn;   /* the page in hand is of these, not of the others */
+    bool careful_singly; /* one message at a time: two have died there */
     bool careful_told;
     struct consumer_counted counted;
     struct checkpoints stored;  /* as committed */

@@ -45,6 +45,12 @@ bool failure_is_crash(struct text reason);
 #define FAILURE_UNTOLD                                                         \
     "crash: the host that made this attempt ended without a word"
 
+/** The reason of the first message of a page that was counted as a whole before
+ * it was applied, and of which nothing was heard since. */
+#define FAILURE_UNTOLD_PAGE                                                    \
+    "crash: the host that had this message, or some behind it, in hand ended " \
+    "without a word"
+
 /** The failure that was recorded with this reason. */
 void failure_recorded(struct failure *failure, struct text reason);
 

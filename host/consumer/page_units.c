@@ -89,7 +89,7 @@ static void recorded_before(struct consumer *c, const struct message *message,
 
 /* Without a key a message is no projection's; who takes it all the same has it
  * stand by itself, in the partition that its id has brought it to. */
-static struct text key_of(struct consumer *c, const struct message *m)
+struct text page_units_key(struct consumer *c, const struct message *m)
 {
     char id[UUID_TEXT_LEN + 1];
 
@@ -128,7 +128,7 @@ enum status page_units(struct consumer *c, const struct poll *poll,
             return STATUS_OK;
         }
         if (!c->own_key) {
-            struct text key = key_of(c, m);
+            struct text key = page_units_key(c, m);
 
             if (key.data != NULL &&
                 (!lock->skipped || !skips_hold(&c->skips, m->position, key)))

@@ -21,4 +21,9 @@ enum status page_units(struct consumer *consumer, const struct poll *poll,
                        const struct recorded *recorded, int64_t *through,
                        struct diag *diag) MUST_CHECK;
 
+/** The key of a message's unit where it is the message's own; NULL data: it has
+ * none. Lives as long as the page. */
+struct text page_units_key(struct consumer *consumer,
+                           const struct message *message);
+
 #endif

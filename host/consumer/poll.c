@@ -7,7 +7,7 @@
  * all of them, so there it is all the same. */
 static bool is_read(const struct consumer *c, int partition)
 {
-    bool careful = c->careful_through[partition] != CHECKPOINT_NONE;
+    bool careful = c->careful_at[partition].through != CHECKPOINT_NONE;
 
     return leases_hold(&c->leases, partition) && !c->held.blocked[partition] &&
            (c->own_key || careful == c->careful_turn);

@@ -4,6 +4,7 @@
 #include "consumer/apply.h"
 #include "consumer/attempt_slot.h"
 #include "consumer/careful.h"
+#include "consumer/careful_count.h"
 #include "consumer/deadline.h"
 #include "consumer/keyless.h"
 #include "consumer/outcome.h"
@@ -309,7 +310,7 @@ static bool counts_first(const struct consumer *c, struct batch *batch)
     if (count == 0 && batch->count > 0) {
         count = gather_message(batch);
         for (size_t i = 0; i < count; i++)
-            careful_mark_counted(c, &batch->rows[i]);
+            careful_count_mark(c, &batch->rows[i]);
         first = !row->counted && row->has_copy && row->damage == NULL &&
                 !is_spent(c, row);
     }

@@ -144,8 +144,9 @@ static void follow(struct worker *worker, const struct worker *former)
         return;
     if (former->started)
         c->limit = former->declared.consumer.limit;
-    memcpy(c->careful_through, former->declared.consumer.careful_through,
-           (size_t)c->leases.partitions * sizeof(*c->careful_through));
+    memcpy(c->careful_at, former->declared.consumer.careful_at,
+           (size_t)c->leases.partitions * sizeof(*c->careful_at));
+    c->careful_singly = former->declared.consumer.careful_singly;
     c->keeps_halt = same_declaration(former->declared.declaration,
                                      worker->declared.declaration);
 }

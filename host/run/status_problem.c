@@ -265,7 +265,8 @@ static void blocked_problem(const struct status_consumer *consumer,
     const char *reason = reason_of_message(consumer);
 
     /* nobody has asked its key function yet, or heard of it */
-    if (strcmp(consumer->blocked_reason, FAILURE_UNTOLD) == 0)
+    if (strcmp(consumer->blocked_reason, FAILURE_UNTOLD) == 0 ||
+        strcmp(consumer->blocked_reason, FAILURE_UNTOLD_PAGE) == 0)
         reason = "a host ended while it had this in hand, so it is tried by "
                  "itself, which is no fault yet";
     buffer_printf(sentence, "%s '%s' cannot %s ", consumer->type,

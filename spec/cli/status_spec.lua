@@ -126,11 +126,13 @@ dialect.each(function(database)
         .. "partitions: correct its key function, or `moontide dead%-letters delete 1 %-%-consumer notes`"
         .. " skips the message$",
         problems()[1])
-      app.db:execute [[UPDATE CONSUMER_UNDELIVERED_MESSAGES
-        SET failure_reason = 'crash: the host that made this attempt ended without a word']]
-      assert.matches("applies nothing behind in 12 partitions: a host ended while it had this in hand, so it is tried "
-        .. "by itself, which is no fault yet, or `moontide dead-letters delete 1 --consumer notes`",
-        problems()[1], 1, true)
+      for _, reason in ipairs { "the host that made this attempt ended without a word",
+        "the host that had this message, or some behind it, in hand ended without a word" } do
+        app.db:execute(("UPDATE CONSUMER_UNDELIVERED_MESSAGES SET failure_reason = 'crash: %s'"):format(reason))
+        assert.matches("applies nothing behind in 12 partitions: a host ended while it had this in hand, so it is "
+          .. "tried by itself, which is no fault yet, or `moontide dead-letters delete 1 --consumer notes`",
+          problems()[1], 1, true)
+      end
       app:ok("dead-letters", "delete", "1", "--consumer", "notes")
       app:ok("run", "--until-idle")
       assert.same({}, problems())

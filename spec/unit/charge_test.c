@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "consumer/careful.h"
+#include "consumer/careful_page.h"
 #include "consumer/charge.h"
 #include "consumer/registry.h"
 #include "topic/event_page.h"
@@ -445,6 +446,43 @@ a_count_taken_back_leaves_what_other_hosts_have_recorded(void **state)
     arena_free(&c.arena);
 }
 
+/* An older program has passed the message of one such row in partition 3, and
+ * another host reads partition 5: nobody else has these messages any more. */
+static void
+a_counted_page_is_taken_back_only_ahead_and_where_it_is_read(void **state)
+{
+    struct world *w = *state;
+    struct fixture *f = &w->f;
+    int64_t partitions[] = {3, 4};
+    struct poll poll = {.partitions = partitions, .npartitions = 2};
+    struct recorded recorded = {.count = 0};
+    struct consumer c = {.env = &w->env,
+                         .row = w->row,
+                         .source = SOURCE,
+                         .own_key = true,
+                         .arena = ARENA_EMPTY};
+
+    checkpoints_init(&c.stored, PARTITIONS);
+    c.stored.position[3] = w->at[1].position;
+    w->attempt.kind = ATTEMPT_KEY; /* it has a row in each partition */
+    assert_true(charge(w));
+    run_sql(f, "UPDATE CONSUMER_UNDELIVERED_MESSAGES SET failure_count = 0,"
+               " failure_reason = '" FAILURE_UNTOLD_PAGE "'");
+    check_ok(f, db_begin(f->db, &f->diag));
+    check_ok(f,
+             recorded_read(&c, &poll, w->at[1].position, &recorded, &f->diag));
+    assert_int_equal(recorded.count, PARTITIONS - 1);
+    check_ok(f, careful_page_take_back(&c, &poll, &recorded, &f->diag));
+    check_ok(f, db_commit(f->db, NULL, &f->diag));
+    assert_int_equal(recorded.count, 1);
+    assert_int_equal(recorded.rows[0].partition, 3);
+    assert_int_equal(count_of(w, "partition_no = 4"), 0);
+    assert_int_equal(count_of(w, "partition_no IN (3, 5)"), 2);
+    assert_int_equal(count_of(w, "1 = 1"), PARTITIONS - 2);
+    checkpoints_free(&c.stored);
+    arena_free(&c.arena);
+}
+
 /* Whoever asks it again would die of it again. */
 static void a_death_in_on_error_halts_the_consumer(void **state)
 {
@@ -509,6 +547,7 @@ int main(void)
         TEST(a_key_told_by_a_retry_counts_for_its_row),
         TEST(a_key_told_with_care_counts_for_the_counted_row),
         TEST(a_count_taken_back_leaves_what_other_hosts_have_recorded),
+        TEST(a_counted_page_is_taken_back_only_ahead_and_where_it_is_read),
         TEST(a_death_in_on_error_halts_the_consumer),
         TEST(what_waits_for_an_operator_stays),
         TEST(a_hang_is_told_as_one),
