@@ -115,7 +115,8 @@ bool standing_save_is_due(const struct consumer *c, int64_t topic_start)
 {
     if (consumer_time(c->env) - c->saved_at >= SAVE_EVERY_US)
         return has_unsaved(c);
-    return has_unsaved_below(c, topic_start);
+    /* a topic that has lost nothing begins behind one that never saved */
+    return topic_start > 0 && has_unsaved_below(c, topic_start);
 }
 
 /* Partitions of this process that were reached at `position` but not saved
