@@ -277,8 +277,7 @@ def two_hosts(first, second, chunks):
 
 def end_well(runner):
     """The exit code after SIGTERM."""
-    if runner.poll() is None:
-        runner.send_signal(signal.SIGTERM)
+    Tracked(runner.pid).tell(signal.SIGTERM)
     code = runner.code()
     if code != 0:
         print(f"      {runner.story(f'exit code {code}')}", flush=True)

@@ -272,7 +272,7 @@ class Campaign:
             return False
         member.save()
         if self.chance.random() < 0.5:
-            member.process.send_signal(signal.SIGHUP)
+            Tracked(member.process.pid).tell(signal.SIGHUP)
         return True
 
     def leave(self):

@@ -2,6 +2,9 @@
 
 import os
 import pathlib
+import time
+
+BEGIN_SECONDS = 60  # a program takes no longer to watch for signals
 
 
 class Tracked:
@@ -35,6 +38,24 @@ class Tracked:
         except ProcessLookupError:
             return False
         return True
+
+    def handles(self, number):
+        """Whether it has a handler for the signal: a program that has only just
+        been started would end at it."""
+        try:
+            text = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        except OSError:
+            return False
+        caught = [line.split()[1] for line in text.splitlines()
+                  if line.startswith("SigCgt:")]
+        return bool(caught) and int(caught[0], 16) >> (number - 1) & 1 == 1
+
+    def tell(self, number):
+        """The signal, once it has a handler for it. False when it has ended."""
+        limit = time.monotonic() + BEGIN_SECONDS
+        while self.lives() and not self.handles(number) and time.monotonic() < limit:
+            time.sleep(0.005)
+        return self.signal(number)
 
     def children(self):
         try:
