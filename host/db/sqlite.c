@@ -150,6 +150,36 @@ static void set_deadline(struct db_session *session, int64_t at_us)
                                  at_us != 0 ? past_deadline : NULL, session);
 }
 
+static enum status other_file(const struct db_session *session,
+                              struct diag *diag)
+{
+    return diag_set(diag, STATUS_PERMANENT,
+                    "another file now lies at %s than the one that was "
+                    "opened; start again to use it",
+                    session->path);
+}
+
+/* What was read so far says nothing about another file, which may come to lie
+ * there at any moment: so what was opened is compared, too. */
+static enum status open_same(struct db_session *session, struct diag *diag)
+{
+    const ino_t inode = session->inode;
+    const dev_t device = session->device;
+    enum status status;
+
+    if (!sqlite_file_is_same(session))
+        return other_file(session, diag);
+    status = sqlite_file_open(session, false, diag);
+    if (status == STATUS_OK)
+        status = sqlite_file_configure(session, diag);
+    if (status != STATUS_OK || inode == 0 ||
+        (session->inode == inode && session->device == device))
+        return status;
+    session->inode = inode;
+    session->device = device;
+    return other_file(session, diag);
+}
+
 static enum status reconnect(struct db_session *session, struct diag *diag)
 {
     enum status status;
@@ -161,15 +191,7 @@ static enum status reconnect(struct db_session *session, struct diag *diag)
                         "the database in memory cannot be rolled back");
     }
     close_handle(session);
-    /* what was read so far says nothing about another file */
-    if (!sqlite_file_is_same(session))
-        return diag_set(diag, STATUS_PERMANENT,
-                        "another file now lies at %s than the one that was "
-                        "opened; start again to use it",
-                        session->path);
-    status = sqlite_file_open(session, false, diag);
-    if (status == STATUS_OK)
-        status = sqlite_file_configure(session, diag);
+    status = open_same(session, diag);
     if (status == STATUS_CONFLICT)
         status = locked_as(STATUS_UNAVAILABLE, diag);
     if (status == STATUS_OK)
