@@ -41,21 +41,28 @@ enum status declared_table_prepare(struct application *app,
     return status;
 }
 
+/* With what is wrong with it in `diag`, unless it fits. */
+static enum status look(struct application *app,
+                        const struct declaration *declaration,
+                        enum query_table_state *state, struct diag *diag)
+{
+    const struct query_table table = table_of(declaration);
+    enum status status = query_table_look(app->db, &app->settings->names,
+                                          &table, state, diag);
+
+    mem_free((void *)table.fields);
+    return status;
+}
+
 enum status declared_table_unfit(struct application *app,
                                  const struct declaration *declaration,
                                  bool *unfit, struct diag *diag)
 {
-    struct query_table table;
     enum query_table_state state = QUERY_TABLE_FITS;
-    enum status status;
+    enum status status = STATUS_OK;
 
-    *unfit = false;
-    if (declaration->kind != DECLARATION_PROJECTION)
-        return STATUS_OK;
-    table = table_of(declaration);
-    status = query_table_look(app->db, &app->settings->names, &table, &state,
-                              diag);
-    mem_free((void *)table.fields);
+    if (declaration->kind == DECLARATION_PROJECTION)
+        status = look(app, declaration, &state, diag);
     *unfit = status == STATUS_OK && state != QUERY_TABLE_FITS;
     return status;
 }
@@ -64,12 +71,9 @@ enum status declared_table_fault(struct application *app,
                                  const struct declaration *declaration,
                                  bool *missing, struct diag *diag)
 {
-    const struct query_table table = table_of(declaration);
     enum query_table_state state = QUERY_TABLE_FITS;
-    enum status status = query_table_look(app->db, &app->settings->names,
-                                          &table, &state, diag);
+    enum status status = look(app, declaration, &state, diag);
 
-    mem_free((void *)table.fields);
     *missing = status == STATUS_OK && state == QUERY_TABLE_MISSING;
     return status == STATUS_OK && state != QUERY_TABLE_FITS ? STATUS_CONFIG
                                                             : status;

@@ -19,6 +19,14 @@ local WAITS = "the start waits for it"
 local HELD = "SELECT count(*) FROM PARTITION_OWNERSHIP WHERE instance_id IS NOT NULL"
 local LONG = 3
 
+-- A host that reaches its server through the proxy.
+local function through(app, proxied, way)
+  local words = { unpack(way.words) }
+  words[#words + 1] = "--database"
+  words[#words + 1] = proxied.url
+  return app:start(unpack(words))
+end
+
 -- What a host writes when it starts for the first time.
 local function hold(app)
   return app.db:hold [[
@@ -132,21 +140,15 @@ dialect.servers(function(database)
       for nth = 1, 3 do
         it(("connects again, in transaction %d: %s"):format(nth, how), function()
           local proxied = proxy.start(app, { cut = "before", at = "^(BEGIN|START TRANSACTION)", nth = nth })
-          local words = { unpack(way.words) }
-          words[#words + 1] = "--database"
-          words[#words + 1] = proxied.url
-          ends_well(app:start(unpack(words)))
+          ends_well(through(app, proxied, way))
           assert.is_true(proxied:has_cut())
         end)
       end
 
       it("waits while the server is gone: " .. how, function()
         local proxied = proxy.start(app, {})
-        local words = { unpack(way.words) }
-        words[#words + 1] = "--database"
-        words[#words + 1] = proxied.url
         local lock = hold(app)
-        local host = app:start(unpack(words))
+        local host = through(app, proxied, way)
         process.wait_until(function() return host:err():find(WAITS, 1, true) end, 30,
           function() return host:err() end)
         proxied:leave()
@@ -182,10 +184,7 @@ dialect.servers(function(database)
         it(("connects again, and %s: %s"):format(what, how), function()
           app:append { { type = "thing.Ignored" } }
           local proxied = proxy.start(app, { cut = "before", at = at })
-          local words = { unpack(way.words) }
-          words[#words + 1] = "--database"
-          words[#words + 1] = proxied.url
-          local host = app:start(unpack(words))
+          local host = through(app, proxied, way)
           process.wait_until(function()
             return not host:alive() or app.db:value(HELD) == "12" and app:json("status").topics[1].mark == 1
           end, 60, function() return "leases\n" .. host:err() end)
