@@ -179,6 +179,30 @@ dialect.each(function(database)
       stop_host()
     end)
 
+    if database.name ~= "sqlite" then
+      it("unsubscribe while its connection is lost stops that consumer only", function()
+        world.start()
+        world.app:write("handlers/others.lua", [[local moontide = require "moontide"
+          return moontide.projection "others" { on = {
+            ["spec.Other"] = function(state, event) state.n = (state.n or 0) + 1 end } }]])
+        local proxied = proxy.start(world.app, {})
+        host = world.app:start("run", "--workers", "0", "--database", proxied.url)
+        world.app:append { { type = "spec.Other" } }
+        world.until_value("SELECT state FROM others", '{"n":1}', host)
+        proxied:leave()
+        local function says(part)
+          process.wait_until(function() return host:err():find(part, 1, true) end, 60, function() return host:err() end)
+        end
+        says "trying again"
+        world.app:ok("unsubscribe", "notes", "--force")
+        proxied:come_back()
+        says "unsubscribed while it ran"
+        world.app:append { { type = "spec.Other" } }
+        world.until_value("SELECT state FROM others", '{"n":2}', host)
+        stop_host()
+      end)
+    end
+
     it("unsubscribe just before a stop lets that end in order", function()
       world.start()
       world.app:write("handlers/others.lua", [[local moontide = require "moontide"
