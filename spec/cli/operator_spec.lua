@@ -185,6 +185,7 @@ dialect.each(function(database)
         world.app:write("handlers/others.lua", [[local moontide = require "moontide"
           return moontide.projection "others" { on = {
             ["spec.Other"] = function(state, event) state.n = (state.n or 0) + 1 end } }]])
+        world.app:ok("run", "--until-idle") -- makes the table that is looked at
         local proxied = proxy.start(world.app, {})
         host = world.app:start("run", "--workers", "0", "--database", proxied.url)
         world.app:append { { type = "spec.Other" } }
@@ -208,6 +209,7 @@ dialect.each(function(database)
       world.app:write("handlers/others.lua", [[local moontide = require "moontide"
         return moontide.projection "others" { on = {
           ["spec.Other"] = function(state, event) state.n = event.position end } }]])
+      world.app:ok("run", "--until-idle") -- makes the table that is looked at
       host = world.app:start("run", "--workers", "0")
       -- a stretch without a message of its own, which it has not saved
       world.app:append { { type = "spec.Other" } }
