@@ -153,11 +153,11 @@ dialect.each(function(database)
       start()
       rig:append_all(events(3, "spec.Ignored"))
       rig:run()
-      rig.host:advance "59s"
+      rig.host:advance "50s"
       rig:append_all(events(3, "spec.Ignored"))
       rig:run()
       assert.is_nil((rig:checkpoints "notes"))
-      rig.host:advance "2s"
+      rig.host:advance "11s"
       rig:append_all(events(3, "spec.Ignored"))
       rig:run()
       assert.same({ 9, 9 }, { rig:checkpoints "notes" })

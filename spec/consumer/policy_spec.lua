@@ -15,7 +15,7 @@ local function handlers(policy, poison)
       end } }]]):format(policy, poison or [[error("no " .. ctx.attempt)]])
 end
 
-local RETRY = 'retry = { attempts = 3, delay = "10s", factor = 3, max_delay = "20s", jitter = 0 }'
+local RETRY = 'retry = { attempts = 3, delay = "10m", factor = 3, max_delay = "20m", jitter = 0 }'
 local ONCE = "retry = { attempts = 1 }"
 
 local STREAM = {
@@ -63,10 +63,10 @@ dialect.each(function(database)
 
     it("does not try a message before its time", function()
       start(RETRY)
-      rig.host:advance "9s"
+      rig.host:advance "9m"
       rig:run()
       assert.equal(1, rig:undelivered()[1].failures)
-      rig.host:advance "2s"
+      rig.host:advance "2m"
       rig:run()
       assert.equal(2, rig:undelivered()[1].failures)
     end)
@@ -75,20 +75,20 @@ dialect.each(function(database)
       rig = kit.new { database = database, files = FILES, handlers = handlers(RETRY), clock_offset = "-36500d" }
       rig:append_all(STREAM)
       rig:run()
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.equal(2, rig:undelivered()[1].failures)
     end)
 
     it("makes each delay longer by the factor, up to max_delay", function()
-      start 'retry = { attempts = 9, delay = "10s", factor = 3, max_delay = "20s", jitter = 0 }'
-      rig.host:advance "11s"
+      start 'retry = { attempts = 9, delay = "10m", factor = 3, max_delay = "20m", jitter = 0 }'
+      rig.host:advance "11m"
       rig:run()
       assert.equal(2, rig:undelivered()[1].failures)
-      rig.host:advance "18s" -- and not after 10 s again, nor after 30 s
+      rig.host:advance "18m" -- and not after 10 min again, nor after 30 min
       rig:run()
       assert.equal(2, rig:undelivered()[1].failures)
-      rig.host:advance "3s"
+      rig.host:advance "3m"
       rig:run()
       assert.equal(3, rig:undelivered()[1].failures)
     end)
@@ -97,7 +97,7 @@ dialect.each(function(database)
       for _, count in ipairs { "2147483647", "-7" } do
         start(RETRY)
         rig:query("UPDATE CONSUMER_UNDELIVERED_MESSAGES SET failure_count = " .. count .. " WHERE status = 'FAILED'")
-        rig.host:advance "11s"
+        rig.host:advance "11m"
         rig:run()
         local failures = tonumber(rig:undelivered()[1].failures)
         assert.equal(count == "-7" and 1 or 2147483647, failures)
@@ -109,7 +109,7 @@ dialect.each(function(database)
 
     it("passes the attempt to the handler and keeps the last reason", function()
       start(RETRY)
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.matches("no 2$", rig:undelivered()[1].reason)
     end)
@@ -119,7 +119,7 @@ dialect.each(function(database)
       rig:restart()
       rig:run()
       assert.equal(1, rig:undelivered()[1].failures)
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.equal(2, rig:undelivered()[1].failures)
     end)
@@ -130,7 +130,7 @@ dialect.each(function(database)
       rig:append("C", "spec.Put", {})
       rig:run()
       assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING", "7 B WAITING" }, rig:waiting())
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.same({}, rig:waiting())
       assert.same({ "A:1", "C:3", "A:5", "C:8", "B:2", "B:4", "B:6", "B:7" }, rig:ledger())
@@ -142,7 +142,7 @@ dialect.each(function(database)
     it("halts the consumer when the attempts are used up, unless it says otherwise", function()
       start(RETRY)
       for _ = 1, 2 do
-        rig.host:advance "1m"
+        rig.host:advance "21m"
         rig:run()
       end
       assert.same({ "2 B HALTED", "4 B WAITING", "6 B WAITING" }, rig:waiting())
@@ -190,16 +190,16 @@ dialect.each(function(database)
     end)
 
     it("takes what waits behind a message along when that becomes its key's dead letter", function()
-      start('retry = { attempts = 2, delay = "10s", jitter = 0 }, on_error = "dead_letter_key"')
+      start('retry = { attempts = 2, delay = "10m", jitter = 0 }, on_error = "dead_letter_key"')
       assert.same({ "2 B FAILED", "4 B WAITING", "6 B WAITING" }, rig:waiting())
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.same({ "2 B DEAD_LETTER_KEY", "4 B DEAD_LETTER_KEY", "6 B DEAD_LETTER_KEY" }, rig:waiting())
     end)
 
     it("frees what waits behind a message that becomes a dead letter alone after its retries", function()
-      start('retry = { attempts = 2, delay = "10s", jitter = 0 }, on_error = "dead_letter"')
-      rig.host:advance "11s"
+      start('retry = { attempts = 2, delay = "10m", jitter = 0 }, on_error = "dead_letter"')
+      rig.host:advance "11m"
       rig:run()
       assert.same({ "2 B DEAD_LETTER" }, rig:waiting())
       assert.same({ "A:1", "C:3", "A:5", "B:4", "B:6" }, rig:ledger())
@@ -219,8 +219,8 @@ dialect.each(function(database)
     end)
 
     it("skips after the retries, too, and frees what waits", function()
-      start('retry = { attempts = 2, delay = "10s", jitter = 0 }, on_error = "skip"')
-      rig.host:advance "11s"
+      start('retry = { attempts = 2, delay = "10m", jitter = 0 }, on_error = "skip"')
+      rig.host:advance "11m"
       rig:run()
       assert.same({}, rig:waiting())
       assert.same({ "2 B" }, skipped())
@@ -271,7 +271,7 @@ dialect.each(function(database)
       rig:run()
       assert.equal(120, #rig:undelivered())
       assert.same({}, rig:ledger())
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.same({}, rig:waiting())
       assert.same(expected, rig:ledger())
@@ -280,7 +280,7 @@ dialect.each(function(database)
     it("retries under another handler after a mend, from the copy", function()
       start(RETRY)
       mend()
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.same({}, rig:waiting())
       assert.same({ "A:1", "C:3", "A:5", "B:2", "B:4", "B:6" }, rig:ledger())
@@ -324,7 +324,7 @@ dialect.each(function(database)
       rig:reopen()
       rig:run()
       assert.same({ x = "1" }, seen())
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.same({}, rig:undelivered())
       assert.same({ x = "1 3", y = "2 4" }, seen())
@@ -373,7 +373,7 @@ dialect.servers(function(database)
       assert.matches("^conflict: 10 times in a row: .*somebody is in the way", row.reason)
       assert.same({ "A:1", "C:3", "A:5" }, rig:ledger())
       rig:drop_trigger "in_the_way"
-      rig.host:advance "11s"
+      rig.host:advance "11m"
       rig:run()
       assert.same({ "A:1", "C:3", "A:5", "B:2", "B:4", "B:6" }, rig:ledger())
     end)

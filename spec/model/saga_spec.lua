@@ -73,6 +73,7 @@ dialect.each(function(database)
       rig:run()
       local first = sagas().A
       rig:append_all { order("A", "spec.Paid"), order("A", "spec.Paid") }
+      rig:reopen() -- or its next page may be a smaller one, where the first took long
       rig:run()
       local second = sagas().A
       assert.same({ "placed", "paid", "paid", "paid", "paid" }, second.state.steps)
