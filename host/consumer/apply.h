@@ -50,7 +50,10 @@ struct apply_run {
                            const struct failure *failure);
     void (*waits)(struct consumer *consumer, void *arg, size_t unit,
                   enum key_hold hold);
-    void *arg; /* for the three; `done` may be NULL */
+    /* told when the units were run, before what they write together is sent:
+     * what it queues theirs may undo. May be told of a run that is repeated. */
+    enum status (*ran)(struct consumer *consumer, void *arg, struct diag *diag);
+    void *arg; /* for the four; `done` and `ran` may be NULL */
 };
 enum status apply_units(struct consumer *consumer, const struct apply_run *run,
                         bool *repeat, struct diag *diag) MUST_CHECK;

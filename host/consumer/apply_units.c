@@ -381,6 +381,8 @@ static enum status run_together(struct consumer *c, const struct apply_run *run,
             unit_done(c, run, i);
         }
     }
+    if (status == STATUS_OK && run->ran != NULL)
+        status = run->ran(c, run->arg, diag);
     if (status == STATUS_OK)
         status = ops->finish(self, c->env->db, &failure, diag);
     if (applier_is_fault(status)) {

@@ -32,11 +32,12 @@ struct batch {
     struct deadline *rows;
     struct deadline_failed *failed; /* by row, where `fails` says so */
     bool *fails;
-    size_t count; /* rows of this transaction */
-    int64_t now;  /* deadline_clock */
-    bool whole;   /* these are all that are due */
-    bool counts;  /* it only counts the attempt that the next one makes */
-    bool counted; /* the one row's attempt is counted already */
+    size_t count;  /* rows of this transaction */
+    int64_t now;   /* deadline_clock */
+    bool whole;    /* these are all that are due */
+    bool counts;   /* it only counts the attempt that the next one makes */
+    bool counted;  /* the one row's attempt is counted already */
+    bool recorded; /* what failed is */
 };
 
 /* --- when ----------------------------------------------------------------- */
@@ -221,6 +222,20 @@ static void take_careful(const struct consumer *c, struct batch *batch)
     batch->count = count;
 }
 
+/* What is sent one by one would meet what one before it has changed of its
+ * saga's deadlines: it ends before the second one of a saga. */
+static void take_one_each(struct batch *batch)
+{
+    for (size_t i = 1; i < batch->count; i++)
+        for (size_t before = 0; before < i; before++)
+            if (text_equal(batch->rows[i].saga_id,
+                           batch->rows[before].saga_id)) {
+                batch->count = i;
+                batch->whole = false;
+                return;
+            }
+}
+
 /* It stays the first that is due. */
 static enum status count_attempt(struct consumer *c, struct batch *batch,
                                  struct diag *diag)
@@ -273,36 +288,42 @@ static void rows_to_units(struct consumer *c, struct batch *batch)
     }
 }
 
-/* What was fired the applier has taken away already. */
-static enum status settle(struct consumer *c, struct batch *batch,
-                          struct diag *diag)
+/* Before what the units write is sent: one that was fired after it may have
+ * moved the row of one that failed, or have taken it away. */
+static enum status record_failed(struct consumer *c, void *arg,
+                                 struct diag *diag)
 {
-    const struct consumer_env *env = c->env;
-    struct deadline_failed *failed = arena_alloc(
-        &c->arena, batch->count * sizeof(*failed) + 1);
+    struct batch *batch = arg;
+    struct deadline_failed *failed;
     size_t count = 0;
-    enum status status;
 
+    /* what it has run too long for stays due */
+    if (c->nunits > 0 && c->units[c->nunits - 1].origin + 1 < batch->count &&
+        apply_is_long(c)) {
+        batch->count = c->units[c->nunits - 1].origin + 1;
+        batch->whole = false;
+    }
+    failed = arena_alloc(&c->arena, batch->count * sizeof(*failed) + 1);
     for (size_t i = 0; i < batch->count; i++)
         if (batch->fails[i])
             failed[count++] = batch->failed[i];
-    status = deadline_fail(env->db, env->names, failed, count, &c->arena, diag);
-    if (status == STATUS_OK)
-        status = checkpoint_still(env->db, env->catalog, c->row.id,
-                                  c->row.epoch, c->topic_on, diag);
-    return status;
+    batch->recorded = true;
+    return deadline_fail(c->env->db, c->env->names, failed, count, &c->arena,
+                         diag);
 }
 
 static enum status run_units(struct consumer *c, struct batch *batch,
                              const struct apply_search *search, bool *repeat,
                              struct diag *diag)
 {
+    const struct consumer_env *env = c->env;
     const struct apply_run run = {
         .careful = search->careful,
         .refused = search->refused,
         .held = &c->held,
         .fails = unit_fails,
         .waits = unit_waits,
+        .ran = record_failed,
         .arg = batch,
     };
     enum status status;
@@ -317,13 +338,12 @@ static enum status run_units(struct consumer *c, struct batch *batch,
     status = apply_units(c, &run, repeat, diag);
     if (status != STATUS_OK || *repeat)
         return status;
-    /* what it has run too long for stays due */
-    if (c->nunits > 0 && c->units[c->nunits - 1].origin + 1 < batch->count &&
-        apply_is_long(c)) {
-        batch->count = c->units[c->nunits - 1].origin + 1;
-        batch->whole = false;
-    }
-    return settle(c, batch, diag);
+    if (!batch->recorded)
+        status = record_failed(c, batch, diag);
+    if (status == STATUS_OK)
+        status = checkpoint_still(env->db, env->catalog, c->row.id,
+                                  c->row.epoch, c->topic_on, diag);
+    return status;
 }
 
 static size_t limit_of(const struct consumer *c)
@@ -358,6 +378,8 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
         return deadline_next(env->db, env->catalog, c->name.name, &c->leases,
                              &c->fire.next_at, diag);
     take_careful(c, batch);
+    if (search->careful)
+        take_one_each(batch);
     if (batch->counts)
         return count_attempt(c, batch, diag);
     return run_units(c, batch, search, repeat, diag);

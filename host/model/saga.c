@@ -127,6 +127,17 @@ static enum status work_event(void *arg, struct saga_batch *batch, size_t slot,
 /* --- one deadline ----------------------------------------------------------
  */
 
+/* Another deadline of the saga, fired in this very transaction, may have moved
+ * it or taken it back. Only a saga whose handler has run has changed any. */
+static bool is_outdated(const struct saga_batch *batch,
+                        const struct saga_slot *slot,
+                        const struct deadline *deadline)
+{
+    return slot->dirty &&
+           saga_deadlines_changed(batch->deadlines, deadline->saga_id,
+                                  deadline->name);
+}
+
 /* Its row goes, whatever becomes of it: of a saga that has ended, or that is
  * another one by now, it is of no use. */
 static enum status work_deadline(void *arg, struct saga_batch *batch,
@@ -149,6 +160,8 @@ static enum status work_deadline(void *arg, struct saga_batch *batch,
 
     saga_deadlines_fired(batch->deadlines, &deadline->id);
     if (!s->present || !uuid_equal(&s->row.id, &deadline->instance))
+        return STATUS_OK;
+    if (is_outdated(batch, s, deadline))
         return STATUS_OK;
     if (d->nsteps > 0 &&
         text_equal(deadline->name, TEXT_LITERAL(SAGA_FLOW_DEADLINE)))

@@ -184,6 +184,19 @@ void saga_deadlines_clear(struct saga_deadlines *d,
     (void)add(d, CHANGE_CLEAR, of);
 }
 
+bool saga_deadlines_changed(const struct saga_deadlines *d, struct text saga_id,
+                            struct text name)
+{
+    for (size_t i = d->count; i-- > 0;) {
+        const struct change *c = &d->changes[i];
+
+        if ((c->kind == CHANGE_SET || c->kind == CHANGE_CANCEL) &&
+            text_equal(c->set.name, name) && text_equal(c->of.saga_id, saga_id))
+            return true;
+    }
+    return false;
+}
+
 void saga_deadlines_fired(struct saga_deadlines *d, const struct uuid *id)
 {
     add(d, CHANGE_FIRED, NULL)->id = *id;

@@ -73,6 +73,10 @@ void saga_deadlines_cancel(struct saga_deadlines *deadlines,
  * is deleted. What is set after that stays. */
 void saga_deadlines_clear(struct saga_deadlines *deadlines,
                           const struct saga_deadline_of *of);
+/** Whether the name was set, moved or taken back in this batch, by calls that
+ * were not undone: what was stored of it before it is out of date. */
+bool saga_deadlines_changed(const struct saga_deadlines *deadlines,
+                            struct text saga_id, struct text name) MUST_CHECK;
 /** Removes the row that was fired (struct unit's deadline), or that is of no
  * use any more, before anything that its handler set under the same name. */
 void saga_deadlines_fired(struct saga_deadlines *deadlines,
