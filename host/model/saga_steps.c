@@ -54,13 +54,15 @@ struct saga_step_row *saga_steps_awaited(const struct saga_steps *steps)
     return NULL;
 }
 
-/* The row of the step's newest round. */
+/* The row of the step's newest round. Rows stand in the order that the steps
+ * had when each was made, which another script may have changed. */
 static struct saga_step_row *newest(const struct saga_steps *steps, size_t step)
 {
     struct saga_step_row *found = NULL;
 
     for (size_t i = 0; i < steps->nrows; i++)
-        if (steps->rows[i].step == step)
+        if (steps->rows[i].step == step &&
+            (found == NULL || steps->rows[i].round > found->round))
             found = &steps->rows[i];
     return found;
 }
@@ -163,34 +165,41 @@ static void settle(struct saga_steps_turn *turn, struct saga_step_row *row,
     turn->deadline_at = 0;
 }
 
-/* Sends the commands from a step on, up to one whose answer is awaited. */
+/* Sends a step's first command. True when its answer is awaited. */
+static bool begin_step(struct saga_steps *steps, struct saga_steps_turn *turn,
+                       size_t step)
+{
+    const struct saga_step_rule *rule = &steps->rules[step];
+    struct saga_step_row made = {
+        .name = rule->name,
+        .step = step,
+        .round = 1,
+        .state = SAGA_STEP_SENT,
+        .command_id = make_id(steps, rule->name, "command", 1),
+        .sends = 1,
+        .sent_at = steps->now,
+    };
+    struct saga_step_row *row = add_row(steps, &made);
+
+    add_send(steps, turn, row, false);
+    if (rule->forward.nsucceeds > 0) {
+        await(steps, turn, row, &rule->forward, 0);
+        return true;
+    }
+    row->state = SAGA_STEP_SUCCEEDED;
+    row->answered_at = steps->now;
+    return false;
+}
+
+/* Sends the commands from a step on, up to one whose answer is awaited. One
+ * that was sent before, where another order was declared, is done. */
 static void go_on(struct saga_steps *steps, struct saga_steps_turn *turn,
                   size_t step)
 {
-    for (; step < steps->nrules; step++) {
-        const struct saga_step_rule *rule = &steps->rules[step];
-        bool awaited = rule->forward.nsucceeds > 0;
-        struct saga_step_row made = {
-            .name = rule->name,
-            .step = step,
-            .round = 1,
-            .state = SAGA_STEP_SENT,
-            .command_id = make_id(steps, rule->name, "command", 1),
-            .sends = 1,
-            .sent_at = steps->now,
-        };
-        struct saga_step_row *row = add_row(steps, &made);
-
-        turn->taken = true;
-        add_send(steps, turn, row, false);
-        if (awaited) {
-            await(steps, turn, row, &rule->forward, 0);
-            return;
-        }
-        row->state = SAGA_STEP_SUCCEEDED;
-        row->answered_at = steps->now;
-    }
     turn->taken = true;
+    for (; step < steps->nrules; step++)
+        if (newest(steps, step) == NULL && begin_step(steps, turn, step))
+            return;
     turn->end = SAGA_STEPS_COMPLETED;
 }
 
