@@ -55,6 +55,7 @@ static bool is_wish(lua_State *L, int index)
 {
     int top = lua_gettop(L);
     bool is = lua_type(L, index) == LUA_TUSERDATA ||
+              native_kind(L, index) != NATIVE_NONE ||
               returned_is_event(L, index);
 
     if (!is && lua_istable(L, index)) {
