@@ -1,6 +1,7 @@
 #include "script/aggregate_call.h"
 
 #include "base/clock.h"
+#include "script/aggregate_check.h"
 #include "script/ctx.h"
 #include "script/event_check.h"
 #include "script/handler_parts.h"
@@ -297,50 +298,12 @@ static void take_options(lua_State *L, struct handler_job *job, int event,
                      "time");
 }
 
-/* What an aggregate cannot apply would make it unreadable for ever, whoever's
- * command appends it. An older revision may be split into what it can. */
-static void check_applied(lua_State *L, struct handler_job *job,
-                          const struct append_event *event)
-{
-    const struct declare_set *set = job->code->set;
-    const struct event_type *type = event_types_find(&set->event_types,
-                                                     event->type);
-    struct diag diag;
-    struct text target = event->aggregate_type.data != NULL
-                             ? event->aggregate_type
-                             : text_of(job->call->declaration->name);
-
-    if (event_types_admit(&set->event_types, event->type, event->revision,
-                          &diag) != STATUS_OK) {
-        bad_decision(L, job, lua_pushfstring(L, "gives %s", diag.message));
-        return;
-    }
-    if (type != NULL && event->revision != type->revision)
-        return;
-    for (size_t i = set->count; i < set->total; i++) {
-        const struct declaration *d = &set->items[i];
-
-        if (!text_equal(text_of(d->name), target) ||
-            map_get(&job->code->types[d->index], event->type) != MAP_ABSENT)
-            continue;
-        bad_decision(L, job,
-                     lua_pushfstring(L,
-                                     "gives an event of type \"%s\", but "
-                                     "aggregate \"%s\" has no apply for \"%s\" "
-                                     "(%s:%d): every type of its stream needs "
-                                     "one",
-                                     event->type.data, d->name,
-                                     event->type.data, d->file, d->line));
-        return;
-    }
-}
-
 /* The event at the top of the stack, which stays. */
 static void take_event(lua_State *L, struct handler_job *job,
                        struct append_event *out)
 {
     int event = lua_gettop(L);
-    const char *stranger;
+    const char *stranger, *wrong;
     struct diag diag;
 
     *out = (struct append_event){.revision = 0};
@@ -381,8 +344,11 @@ static void take_event(lua_State *L, struct handler_job *job,
                                      "gives an event that is not as its "
                                      "type says: %s",
                                      diag.message));
-    if (!job->failed)
-        check_applied(L, job, out);
+    if (job->failed)
+        return;
+    wrong = aggregate_check_event(L, job, out);
+    if (wrong != NULL)
+        bad_decision(L, job, wrong);
 }
 
 static int take_events(lua_State *L, struct handler_job *job)

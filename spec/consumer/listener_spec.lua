@@ -247,6 +247,38 @@ dialect.each(function(database)
       assert.equal(6, #rig.host:emitted())
     end)
 
+    it("emits no event that is not as its type's fields say, and is told the path", function()
+      start([[
+        return { moontide.event_type "spec.Seen" { revision = 1, upcast = { [0] = function() end },
+            fields = { items = t.list(t.record { price = t.decimal(6, 2) }) } },
+          moontide.listener "relay" { start = "beginning", retry = { attempts = 1 },
+            on_error = function(event, failure) return failure.class == "emit" and "dead_letter" or "halt" end,
+            on = { ["spec.Put"] = function(event, ctx)
+              ctx:emit("spec.Other", {}, { key = event.key })
+              ctx:emit("spec.Seen", { items = event.payload.items }, { key = event.key,
+                revision = event.payload.revision })
+            end } } }]])
+      local array = moontide.array
+      rig:append_all { { "A", "spec.Put", { items = array { { price = "1.50" }, { price = 2 } } } },
+        { "B", "spec.Put", {} }, { "C", "spec.Put", { items = array { { price = "1", prise = "2" } } } },
+        { "D", "spec.Put", { items = array { { price = "1.50" } } } },
+        { "E", "spec.Put", { items = 5, revision = 0 } } }
+      rig:run()
+      assert.equal("RUNNING", rig:state "relay")
+      local reasons = {}
+      for _, row in ipairs(rig.host:undelivered "relay") do reasons[row.key] = row.reason end
+      for key, text in pairs { A = "field payload.items[2].price: expected a decimal as a string, got 2",
+        B = "payload.items: missing; expected a list",
+        C = 'payload.items[1] has no field prise; did you mean "price"?' } do
+        assert.matches("emit: ctx:emit of spec.Seen: ", reasons[key], 1, true)
+        assert.matches(text, reasons[key], 1, true)
+        assert.matches('event type "spec.Seen" (handlers/spec.lua:3) says what it is', reasons[key], 1, true)
+      end
+      local made = {}
+      for i, event in ipairs(rig.host:emitted()) do made[i] = event.key .. " " .. event.type end
+      assert.same({ "D spec.Other", "D spec.Seen", "E spec.Other", "E spec.Seen" }, made)
+    end)
+
     it("that gives an id twice for other content fails at the second", function()
       start([[
         return moontide.listener "relay" { start = "beginning", retry = { attempts = 1 }, on_error = "dead_letter",

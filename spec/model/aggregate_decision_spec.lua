@@ -15,6 +15,9 @@ local PURSE = [[return { moontide.aggregate "spec.purse" {
     of_revision = function(purse, args)
       return moontide.event("purse.Filled", { by = 1 }, { revision = args.revision, aggregate_id = args.id })
     end,
+    change = function(purse, args)
+      return moontide.event("purse.Changed", args, { revision = 0, aggregate_id = args.id })
+    end,
     with = function(purse, args) return moontide.event("purse.Filled", { by = 1 }, args) end,
     elsewhere = function(purse, args)
       return moontide.event(args.type, { by = 1 }, { aggregate_id = "B", aggregate_type = args.aggregate })
@@ -88,6 +91,26 @@ dialect.each(function(database)
       assert.matches("details of 2011 bytes, and limits.payload allows 1024", refused "huge", 1, true)
       local longest = ("é"):rep(1000)
       assert.equal(longest, rig.host:command("spec.purse", "A", "reject", { reason = longest }).reason)
+    end)
+
+    it("gives no older event of which the steps make what the aggregate has no apply for", function()
+      start(nil, nil, [[moontide.event_type "purse.Changed" { revision = 1, into = { "purse.Filled", "purse.Burnt" },
+        upcast = { [0] = function(payload)
+          local parts = { moontide.event("purse.Filled", { by = payload.by }) }
+          if payload.by == 13 then error "unlucky" end
+          if payload.burnt then parts[2] = moontide.event("purse.Burnt", {}) end
+          return moontide.split(parts)
+        end } }]])
+      for _, id in ipairs { "A", "B" } do
+        assert.matches('handlers/spec.lua:%d+: command "change" gives an event of type "purse.Burnt", but aggregate '
+          .. '"spec.purse" has no apply for "purse.Burnt"', refused("change", { by = 1, burnt = true, id = id }))
+        assert.matches("unlucky", refused("change", { by = 13, id = id }), 1, true)
+      end
+      assert.equal(0, events())
+      for _, id in ipairs { "A", "B" } do
+        rig.host:command("spec.purse", "A", "change", { by = 2, id = id })
+        assert.equal(2, rig.host:command("spec.purse", id, "state").details.sum)
+      end
     end)
 
     it("gives no event a revision that is none", function()
