@@ -1,5 +1,6 @@
 #include "cli/dead_letters_print.h"
 #include "cli/operator.h"
+#include "cli/stop.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -174,6 +175,8 @@ enum status cli_dead_letters(struct cli *cli, struct diag *diag)
         r.filter.recorded_before = clock_now(session.env.clock) - r.older_than;
     if (r.newer_than != 0)
         r.filter.recorded_after = clock_now(session.env.clock) - r.newer_than;
+    if (!looks)
+        session.env.stop = stop_on_signals();
     status = looks ? look(cli, &session.env, &r, diag)
                    : change(cli, &session.env, &r, diag);
     operator_close(&session);

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "cli/operator.h"
 #include "cli/output.h"
+#include "cli/stop.h"
 #include "consumer/operate_deadlines.h"
 
 #include <assert.h>
@@ -372,6 +373,8 @@ enum status cli_deadlines(struct cli *cli, struct diag *diag)
             diag);
     if (status != STATUS_OK)
         return status;
+    if (!looks(&r))
+        session.env.stop = stop_on_signals();
     status = take_due_before(cli, &session.env, &r, diag);
     if (status == STATUS_OK)
         status = looks(&r) ? look(cli, &session.env, &r, diag)

@@ -1,5 +1,6 @@
 #include "cli/operator.h"
 #include "cli/output.h"
+#include "cli/stop.h"
 #include "outbox/outbox_retry.h"
 
 #include "base/json_member.h"
@@ -252,6 +253,7 @@ static enum status retry(struct cli *cli, struct application *app,
         .names = &app->settings->names,
         .clock = &app->clock,
         .notify = app->settings->notify,
+        .stop = stop_on_signals(),
     };
     int64_t changed;
     enum status status = outbox_retry(&env, &r->filter, &changed, diag);

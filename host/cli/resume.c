@@ -1,4 +1,5 @@
 #include "cli/operator.h"
+#include "cli/stop.h"
 
 #include <inttypes.h>
 
@@ -57,6 +58,7 @@ enum status cli_resume(struct cli *cli, struct diag *diag)
     status = operator_open(cli, APPLICATION_ROWS, &session, diag);
     if (status != STATUS_OK)
         return status;
+    session.env.stop = stop_on_signals();
     status = operate_resume(&session.env, cli->args[0], &how, &result, diag);
     if (status == STATUS_OK) {
         print_result(cli, &result, &how);

@@ -2,6 +2,7 @@
 #include "cli/operator.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stop.h"
 #include "topic/message.h"
 #include "topic/read_model_off.h"
 #include "topic/read_model_topic.h"
@@ -207,6 +208,7 @@ static void rest(int64_t us)
 static enum status empty(struct cli *cli, const struct operate_env *env,
                          const char *name, int64_t *deleted, struct diag *diag)
 {
+    const volatile sig_atomic_t *stop = stop_on_signals();
     int64_t end = clock_monotonic() + TRY_FOR_US;
     struct progress shown;
     bool left = true;
@@ -218,6 +220,10 @@ static enum status empty(struct cli *cli, const struct operate_env *env,
         int64_t began = clock_monotonic();
         int64_t some;
 
+        if (*stop) {
+            status = diag_set(diag, STATUS_STOPPED, "stopped by a signal");
+            break;
+        }
         status = read_model_off_empty(env->db, env->catalog, name, &some, &left,
                                       diag);
         if (status == STATUS_CONFLICT && began < end) {
@@ -233,7 +239,13 @@ static enum status empty(struct cli *cli, const struct operate_env *env,
             rest(clock_monotonic() - began);
     }
     progress_end(&shown);
-    return status;
+    if (status == STATUS_OK)
+        return status;
+    return diag_append(diag,
+                       " (the topic is off, and %" PRId64
+                       " of its messages were removed before that; doing it "
+                       "again goes on with the rest)",
+                       *deleted);
 }
 
 static void print_off(struct cli *cli, const char *name, bool changed,

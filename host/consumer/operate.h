@@ -17,6 +17,8 @@
 #include "consumer/registry.h"
 #include "schema/names.h"
 
+#include <signal.h>
+
 /** Borrowed. */
 struct operate_env {
     struct db *db;
@@ -24,6 +26,9 @@ struct operate_env {
     const struct names *names;
     const struct clock *clock;
     bool notify; /* whoever waits is told of a change */
+    /** When it is set, no further transaction is begun: STOPPED. NULL: nobody
+     * asks for that. */
+    const volatile sig_atomic_t *stop;
     /** Names of the consumers that the scripts declare, ended by NULL; NULL
      * when they could not be loaded. */
     const char *const *declared;

@@ -240,6 +240,8 @@ enum status operation_run(const struct operate_env *env, const char *consumer,
             .left_first = left_first,
         };
 
+        if (env->stop != NULL && *env->stop)
+            return diag_set(diag, STATUS_STOPPED, "stopped by a signal");
         status = run_once(&op, consumer, fn, arg, diag);
         arena_free(&op.arena);
     } while (status == STATUS_CONFLICT && clock_monotonic() < end);
@@ -262,6 +264,8 @@ enum status operation_look(const struct operate_env *env, operation_fn fn,
 enum status operation_tell_done(int64_t count, const char *done,
                                 struct diag *diag)
 {
+    if (count == 0 && diag->status == STATUS_STOPPED)
+        return diag_append(diag, " (nothing was changed)");
     if (count == 0)
         return diag->status;
     return diag_append(diag,

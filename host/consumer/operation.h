@@ -34,9 +34,9 @@ typedef enum status (*operation_fn)(struct operation *operation, void *arg,
                                     struct diag *diag);
 
 /** Runs `fn` in a transaction with `consumer` found and locked; NULL: `fn`
- * locks what it needs. It may run more than once, each time anew. Of several
- * consumers of one name it is one that is declared, or with `left_first` one
- * that is not. */
+ * locks what it needs. STOPPED, and nothing is begun, when env->stop is set. It
+ * may run more than once, each time anew. Of several consumers of one name it
+ * is one that is declared, or with `left_first` one that is not. */
 enum status operation_run(const struct operate_env *env, const char *consumer,
                           bool left_first, operation_fn fn, void *arg,
                           struct diag *diag) MUST_CHECK;
