@@ -6,7 +6,6 @@
 #include "script/declare_build.h"
 #include "script/declare_event_type.h"
 #include "script/declare_steps.h"
-#include "script/declare_warnings.h"
 #include "script/fingerprint_compute.h"
 #include "script/lua_call.h"
 #include "script/native.h"
@@ -421,5 +420,4 @@ void declare_end(lua_State *L, struct declare_set *set)
     take_declarations(&b, top + 1, top + 2);
     lua_settop(L, top);
     check_tables(&b);
-    declare_warnings_find(L, set);
 }

@@ -3,32 +3,24 @@
 #include "base/buffer.h"
 #include "model/saga_steps.h"
 #include "script/lua_call.h"
+#include "script/source_set.h"
 #include "script/upvalue_scan.h"
 
 #include <stdio.h>
 
 #define SLIPS_MAX 2 /* letters; more makes another word */
 
-/* A file with functions, of which `ref` is one: they share its globals. */
-struct file {
-    const char *chunk;
-    int ref;
-};
-
 /* A variable that is no local, where it is used. */
 struct use {
-    const struct file *file;
+    const char *chunk;
     const char *variable;
     int line;
     bool assigned;
 };
 
 struct warnings {
-    struct file *files;
-    size_t nfiles;
     struct use *uses;
     size_t nuses;
-    const struct file *file; /* that is looked through for uses */
     struct arena *arena;
     const char **items;
     size_t count, capacity;
@@ -67,16 +59,6 @@ static void warn(void *arg, const char *variable, int line)
     buffer_free(&text);
 }
 
-static void note_file(struct warnings *w, const char *chunk, int ref)
-{
-    for (size_t i = 0; i < w->nfiles; i++)
-        if (strcmp(w->files[i].chunk, chunk) == 0)
-            return;
-    w->files = arena_grow(w->arena, w->files, w->nfiles, sizeof(*w->files));
-    w->files[w->nfiles++] = (struct file){
-        .chunk = arena_string(w->arena, text_of(chunk)), .ref = ref};
-}
-
 static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
                           struct warnings *w)
 {
@@ -94,7 +76,6 @@ static void scan_function(lua_State *L, struct upvalue_scan *scan, int ref,
         .last = info.lastlinedefined,
     };
     w->chunk = function.chunk;
-    note_file(w, function.chunk, ref);
     upvalue_scan_function(scan, &function, warn, w);
 }
 
@@ -107,18 +88,23 @@ static void note_use(void *arg, const char *variable, int line, bool assigned)
 
     w->uses = arena_grow(w->arena, w->uses, w->nuses, sizeof(*w->uses));
     w->uses[w->nuses++] = (struct use){
-        .file = w->file,
+        .chunk = w->chunk,
         .variable = arena_string(w->arena, text_of(variable)),
         .line = line,
         .assigned = assigned,
     };
 }
 
-static void find_uses(struct upvalue_scan *scan, struct warnings *w)
+/* In what the files of declarations require, too. */
+static void find_uses(struct source_set *sources, struct upvalue_scan *scan,
+                      struct warnings *w)
 {
-    for (size_t i = 0; i < w->nfiles; i++) {
-        w->file = &w->files[i];
-        upvalue_scan_globals(scan, w->file->chunk, note_use, w);
+    size_t count;
+    const struct source_digest *files = source_set_files(sources, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        w->chunk = files[i].file;
+        upvalue_scan_globals(scan, w->chunk, note_use, w);
     }
 }
 
@@ -126,11 +112,10 @@ static bool is_known(lua_State *L, const struct use *use)
 {
     bool known;
 
-    lua_rawgeti(L, LUA_REGISTRYINDEX, use->file->ref);
-    lua_getfenv(L, -1);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script_state_of(L)->globals_ref);
     lua_getfield(L, -1, use->variable);
     known = !lua_isnil(L, -1);
-    lua_pop(L, 3);
+    lua_pop(L, 2);
     return known;
 }
 
@@ -143,7 +128,7 @@ static void warn_of_uses(lua_State *L, struct warnings *w)
 
         if (!use->assigned && is_known(L, use))
             continue;
-        buffer_printf(&text, "%s:%d: ", use->file->chunk, use->line);
+        buffer_printf(&text, "%s:%d: ", use->chunk, use->line);
         if (use->assigned)
             buffer_printf(&text,
                           "\"%s\" is assigned and no local: that fails when "
@@ -256,8 +241,8 @@ void declare_warnings_find(lua_State *L, struct declare_set *set)
         w.what = "the on_end function";
         scan_function(L, scan, set->code[i].on_end, &w);
     }
-    if (scan != NULL)
-        find_uses(scan, &w);
+    if (scan != NULL && script_state_of(L)->sources != NULL)
+        find_uses(script_state_of(L)->sources, scan, &w);
     upvalue_scan_close(scan);
     warn_of_uses(L, &w);
     find_slips(set, &w);

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "script/declare.h"
+#include "script/declare_warnings.h"
 #include "script/event_check.h"
 #include "script/handler_call.h"
 #include "script/lua_call.h"
@@ -114,6 +115,15 @@ static int step_end(lua_State *L)
     struct loading *loading = lua_touserdata(L, 1);
 
     declare_end(L, &loading->script->set);
+    return 0;
+}
+
+/* Once it is known what handlers require late. */
+static int step_warn(lua_State *L)
+{
+    struct loading *loading = lua_touserdata(L, 1);
+
+    declare_warnings_find(L, &loading->script->set);
     return 0;
 }
 
@@ -229,6 +239,13 @@ static enum status check_late(struct script_state *state, struct diag *diag)
     return STATUS_OK;
 }
 
+static enum status find_warnings(struct script *script, struct diag *diag)
+{
+    struct loading loading = {.script = script};
+
+    return run_step(&loading, step_warn, diag);
+}
+
 /* What is collected at the end may still ask for modules. */
 static void close_state(struct script *script)
 {
@@ -279,6 +296,8 @@ enum status script_open(const struct script_options *options,
     if (from_disk)
         source_set_seal(script->state->sources, script->state);
     status = check_late(script->state, diag);
+    if (status == STATUS_OK)
+        status = find_warnings(script, diag);
     if (status != STATUS_OK)
         goto fail_load;
     source_set_version(script->state->sources, script->version);

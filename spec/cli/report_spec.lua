@@ -172,6 +172,24 @@ return moontide.projection "warn" { on = {
       assert.same(others, app:json("check").warnings)
     end)
 
+    it("warns of variables that nobody declares in modules, whoever requires them and when", function()
+      app:write("handlers/lib/money.lua", "return { total = function(e) return rat * tonumber(e.sum) end }")
+      app:write("shared/days.lua", "local late = require 'lib.late'\nreturn function() days = late end")
+      app:write("handlers/lib/late.lua", "return function() return unheard end")
+      app:write("handlers/lib/alone.lua", "return nobody_requires_it")
+      app:write("handlers/types.lua", [[local moontide = require "moontide"
+local money = require "lib.money"
+return moontide.event_type "t" { upcast = { [0] = function(e) return money.total(e) + tax end }, revision = 1 }]])
+      app:write("handlers/warn.lua", [[local moontide = require "moontide"
+return moontide.projection "warn" { on = { ["t"] = function() require("shared.days")() end } }]])
+      assert.same({
+        'handlers/lib/late.lua:1: "unheard" is read, and nobody declares it: it is nil',
+        'handlers/lib/money.lua:1: "rat" is read, and nobody declares it: it is nil',
+        'handlers/types.lua:3: "tax" is read, and nobody declares it: it is nil',
+        'shared/days.lua:2: "days" is assigned and no local: that fails when it runs; declare it with local',
+      }, app:json("check").warnings)
+    end)
+
     it("warns of a type in on that no event type declares when a declared one is near", function()
       app:write("handlers/booking.lua", [[local moontide = require "moontide"
 local nothing = function() end

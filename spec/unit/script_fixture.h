@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "script/declare.h"
+#include "script/declare_warnings.h"
 #include "script/handler_call.h"
 #include "script/lua_call.h"
 
@@ -80,6 +81,7 @@ static inline int fixture_load_files(lua_State *L)
         lua_settop(L, top);
     }
     declare_end(L, &f->set);
+    declare_warnings_find(L, &f->set);
     return 0;
 }
 
