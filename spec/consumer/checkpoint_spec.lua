@@ -266,7 +266,7 @@ dialect.each(function(database)
             ["spec.Put"] = function(event, ctx) ledger(name, event, ctx) end } }
         end
         return list]] }
-      -- the row changes while the consumer is at work: with its third batch
+      -- the row changes while the consumer is at work: with the batch that has message 12
       rig:trigger { name = "pause", at = "AFTER INSERT", on = "ledger",
         only = "NEW.position = 12 AND NEW.consumer = 'one'",
         body = "UPDATE CONSUMERS SET state = 'PAUSED' WHERE consumer_name = 'one'" }
@@ -275,12 +275,13 @@ dialect.each(function(database)
       rig:append_all(list)
       rig:run()
       assert.equal("PAUSED", rig:state "one")
-      assert.equal(15, #rig:ledger "one")
+      local applied = #rig:ledger "one"
+      assert.is_true(applied >= 12 and applied <= 16) -- to the end of the batch that has message 12
       assert.equal(30, #rig:ledger "two")
       rig:restart()
       rig:run()
       assert.equal("PAUSED", rig:state "one")
-      assert.equal(15, #rig:ledger "one")
+      assert.equal(applied, #rig:ledger "one")
       rig:drop_trigger "pause"
       rig:query "UPDATE CONSUMERS SET state = NULL WHERE consumer_name = 'one'"
       rig:restart()
