@@ -27,6 +27,7 @@ struct batch {
     struct retry *attempts;
     size_t count;
     bool whole;    /* these are all rows that are due */
+    bool behind;   /* some of their keys are held further on */
     bool prepares; /* it only records what the attempts of the next one need */
 };
 
@@ -353,7 +354,7 @@ static enum status batch_run(struct consumer *c, struct batch *batch,
         status = undelivered_due(env->db, env->catalog, c->row.id, c->source,
                                  &c->leases, now, limit, env->batch_bytes,
                                  &c->arena, &batch->rows, &batch->count,
-                                 &batch->whole, diag);
+                                 &batch->whole, &batch->behind, diag);
     if (status != STATUS_OK)
         return status;
     careful_saw_due(c, batch->count);
@@ -395,10 +396,11 @@ static void count_applied(struct consumer *c, const struct retry *a)
 
 /* Keys of which no row is left, or another one holds, are known by now: when
  * all rows that were due have been tried. Of those that went in batches before
- * this one nothing is remembered, so they are read again. */
+ * this one nothing is remembered, so they are read again, as are those that
+ * rows further on hold. */
 static void let_go(struct consumer *c, const struct batch *batch)
 {
-    if (batch->whole && c->retries.cut)
+    if (batch->behind || (batch->whole && c->retries.cut))
         c->held_known = false;
     c->retries.cut = !batch->whole;
     for (size_t i = 0; i < batch->count; i++) {

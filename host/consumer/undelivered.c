@@ -271,10 +271,25 @@ static enum status row_take(struct db_rows *rows, struct arena *arena,
     row->failure_count = failures_take(db_get_int64(rows, 5));
     row->unresolved = db_get_bool(rows, 6);
     row->reason = text_take(rows, 8, arena);
+    row->holds = db_get_bool(rows, 9);
     if (row->has_copy)
         copy_take(copy, arena, row);
     row->message.position = db_get_int64(rows, 1);
     return STATUS_OK;
+}
+
+/* Whether a row lies behind one that is not due, or is one. A message without
+ * keys is held by its like in its own partition only. */
+static bool is_held(struct undelivered_keys *held,
+                    const struct undelivered_row *row)
+{
+    if (row->unresolved) {
+        held->blocked[row->partition] |= row->holds;
+        return held->blocked[row->partition];
+    }
+    if (row->holds)
+        undelivered_keys_hold(held, row->key, KEY_WAITS);
+    return undelivered_keys_held(held, row->key) != KEY_FREE;
 }
 
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
@@ -283,7 +298,7 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             size_t limit, size_t byte_limit,
                             struct arena *arena,
                             struct undelivered_row **rows_out, size_t *count,
-                            bool *whole, struct diag *diag)
+                            bool *whole, bool *behind, struct diag *diag)
 {
     const struct db_value params[] = {
         db_string(consumer_id), db_string(source), db_timestamp(now_us),
@@ -291,27 +306,37 @@ enum status undelivered_due(struct db *db, const struct catalog *catalog,
     struct db_sql sql = *catalog_sql(catalog, SQL_UNDELIVERED_DUE);
     struct undelivered_row *list = arena_alloc(
         arena, limit * sizeof(struct undelivered_row));
+    struct undelivered_keys held;
     struct db_rows *rows;
-    size_t bytes = 0;
+    size_t bytes = 0, read = 0;
     bool more = false;
     enum status status;
 
     *count = 0;
     *rows_out = list;
+    *behind = false;
     sql.large = true; /* each row has the copy of a payload */
     status = db_query(db, &sql, params, 5, &rows, diag);
     if (status != STATUS_OK)
         return status;
-    while (*count < limit && bytes < byte_limit &&
+    undelivered_keys_init(&held, leases->partitions);
+    while (read < limit && bytes < byte_limit &&
            (status = db_next(rows, &more, diag)) == STATUS_OK && more) {
-        status = row_take(rows, arena, &list[*count], diag);
+        struct undelivered_row *row = &list[*count];
+
+        status = row_take(rows, arena, row, diag);
         if (status != STATUS_OK)
             break;
-        bytes += list[*count].message.payload.len;
-        (*count)++;
+        read++;
+        bytes += row->message.payload.len;
+        if (is_held(&held, row))
+            *behind = true;
+        else
+            (*count)++;
     }
     db_rows_close(rows);
-    *whole = *count < limit && bytes < byte_limit;
+    undelivered_keys_free(&held);
+    *whole = read < limit && bytes < byte_limit;
     return status;
 }
 

@@ -51,6 +51,7 @@ struct undelivered_row {
     struct text reason; /* of its last failure; NULL data: it never failed */
     bool unresolved;
     bool counted; /* the count has the attempt that is about to be made */
+    bool holds;   /* it is not due itself, and holds what lies behind it */
 };
 
 /** A row of a message that a page may meet although it is recorded: an attempt
@@ -97,15 +98,16 @@ enum status undelivered_record(struct db *db, const struct names *names,
                                struct diag *diag) MUST_CHECK;
 
 /** Reads rows of the partitions that are held that may be tried now: of each
- * key that no row holds, all rows but DEAD_LETTER, in position order; up to
- * `limit` rows and, beyond the first row, about `byte_limit` bytes of copies.
- * *whole: there are no more. */
+ * key, all rows but DEAD_LETTER up to the first that waits for an operator, a
+ * start or a later time, in position order; up to `limit` rows and, beyond the
+ * first row, about `byte_limit` bytes of copies. *whole: there are no more.
+ * *behind: some of these keys are held further on. */
 enum status undelivered_due(struct db *db, const struct catalog *catalog,
                             const char *consumer_id, const char *source,
                             const struct leases *leases, int64_t now_us,
                             size_t limit, size_t byte_limit,
                             struct arena *arena, struct undelivered_row **rows,
-                            size_t *count, bool *whole,
+                            size_t *count, bool *whole, bool *behind,
                             struct diag *diag) MUST_CHECK;
 
 /** When the next of these is due that is not due yet: INT64_MAX for none. */
