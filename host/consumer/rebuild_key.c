@@ -2,6 +2,8 @@
 
 #include "base/hash.h"
 #include "consumer/apply.h"
+#include "consumer/recorded.h"
+#include "topic/high_water_mark.h"
 
 struct key_search {
     struct consumer *consumer;
@@ -23,8 +25,26 @@ static void take_key(void *arg, struct text key)
                                          });
 }
 
-/* The messages of the page that have the key, less what is skipped. */
+/* What of the page waits until its keys can be told, in the order of positions:
+ * its retry applies it, and would do so a second time. */
+static enum status read_keyless(struct consumer *c, struct recorded *keyless,
+                                struct diag *diag)
+{
+    int64_t *positions;
+
+    arena_reset(&c->arena);
+    positions = arena_alloc(&c->arena,
+                            (c->page.count + 1) * sizeof(*positions));
+    for (size_t i = 0; i < c->page.count; i++)
+        positions[i] = c->page.messages[i].position;
+    return undelivered_keyless(c->env->db, c->env->catalog, c->row.id,
+                               c->source, positions, c->page.count, &c->arena,
+                               &keyless->rows, &keyless->count, diag);
+}
+
+/* The messages of the page that have the key, less what is skipped or waits. */
 static enum status key_units(struct consumer *c, struct text key, int partition,
+                             const struct recorded *keyless,
                              struct failure *failure, struct diag *diag)
 {
     struct key_search search = {c, NULL, key, partition};
@@ -35,7 +55,8 @@ static enum status key_units(struct consumer *c, struct text key, int partition,
 
         search.message = &c->page.messages[i];
         if (skips_hold(&c->skips, search.message->position, TEXT_NONE) ||
-            skips_hold(&c->skips, search.message->position, key))
+            skips_hold(&c->skips, search.message->position, key) ||
+            recorded_in(keyless, search.message, partition))
             continue;
         if (!c->own_key) {
             if (search.message->key.data != NULL)
@@ -103,16 +124,60 @@ static enum status key_pages(struct consumer *c, struct text key,
     if (!c->own_key)
         filter.key = key;
     while (status == STATUS_OK && range.after < range.upto) {
+        struct recorded keyless = {.count = 0};
+
+        c->nunits = 0;
         status = event_page_read(c->topic, env->db, &filter, &range, &c->page,
                                  diag);
         if (status == STATUS_OK)
-            status = key_units(c, key, partition, failure, diag);
+            status = read_keyless(c, &keyless, diag);
+        if (status == STATUS_OK)
+            status = key_units(c, key, partition, &keyless, failure, diag);
         if (status == STATUS_OK && c->nunits > 0)
             status = key_apply(c, failure, diag);
         *applied += (int64_t)c->nunits;
         range.after = c->page.through;
     }
     return status;
+}
+
+/* One read model by another declaration than its neighbours would be the
+ * mixture that a start halts the consumer for. */
+static enum status refuse_change(const struct consumer *c, struct diag *diag)
+{
+    struct fingerprint_change change = fingerprint_compare(
+        registry_fingerprint(&c->row), c->declared);
+    struct buffer what = BUFFER_EMPTY;
+
+    if (change.verdict != FINGERPRINT_CHANGED)
+        return STATUS_OK;
+    fingerprint_describe(&change, &what);
+    (void)diag_set(diag, STATUS_REFUSED,
+                   "%s '%s' was derived by another declaration: %s changed "
+                   "since, and one read model of the new kind among the "
+                   "others would mix the two; `moontide rebuild %s` without "
+                   "--key derives all of them anew",
+                   c->name.type, c->name.name, what.data, c->name.name);
+    buffer_free(&what);
+    return STATUS_REFUSED;
+}
+
+/* What messages that are gone have made cannot be made again. */
+static enum status refuse_gap(const struct consumer *c, struct text key,
+                              struct diag *diag)
+{
+    struct high_water_mark mark;
+    enum status status = high_water_mark_read(c->env->db, c->env->catalog,
+                                              c->source, &mark, diag);
+
+    if (status != STATUS_OK || mark.start == 0)
+        return status;
+    return diag_set(diag, STATUS_REFUSED,
+                    "topic '%s' no longer holds positions up to %lld, so "
+                    "'%.*s' of %s '%s' cannot be made anew from all of its "
+                    "messages: it stays as it is",
+                    c->source, (long long)mark.start, (int)key.len, key.data,
+                    c->name.type, c->name.name);
 }
 
 static enum status key_within(struct consumer *c,
@@ -130,6 +195,11 @@ static enum status key_within(struct consumer *c,
                         "%s '%s' is being rebuilt as a whole: its keys come "
                         "with that",
                         c->name.type, c->name.name);
+    status = refuse_change(c, diag);
+    if (status == STATUS_OK)
+        status = refuse_gap(c, key, diag);
+    if (status != STATUS_OK)
+        return status;
     status = skips_read(env->db, env->catalog, c->row.id, c->source, 0,
                         INT64_MAX, &c->skips, diag);
     if (status == STATUS_OK)
