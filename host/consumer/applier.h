@@ -41,6 +41,16 @@ enum apply_verdict {
                      the transaction: roll back and repeat unit by unit */
 };
 
+/** Read models that a rebuild has not made anew. */
+struct applier_stale {
+    int64_t epoch; /* of the rebuild */
+    size_t limit;  /* so many at once */
+    /* a consumer's id: only those for which it has undelivered messages in the
+     * topic `source`. NULL: all. */
+    const char *held_by;
+    const char *source;
+};
+
 /** Receives a key; its bytes are valid during the call. */
 typedef void (*applier_key_fn)(void *arg, struct text key);
 
@@ -86,10 +96,11 @@ struct applier_ops {
      * nothing has to be emptied, what is old counts as absent. */
     enum status (*reset)(void *self, struct db *db, struct failure *failure,
                          struct diag *diag);
-    /** Queues the delete of read models that a rebuild has not made anew, up
-     * to `limit` of them, after the key in `after`, which moves on. *more says
-     * whether any were left. NULL here: there are none. */
-    enum status (*sweep)(void *self, struct db *db, int64_t epoch, size_t limit,
+    /** Queues the delete of read models that a rebuild has not made anew, after
+     * the key in `after`, which moves on. *more says whether any were left.
+     * NULL here: there are none. */
+    enum status (*sweep)(void *self, struct db *db,
+                         const struct applier_stale *stale,
                          struct buffer *after, bool *more, struct diag *diag);
     /** Queues the delete of one read model. NULL here: there are none. */
     enum status (*remove)(void *self, struct db *db, struct text key,

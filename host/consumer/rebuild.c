@@ -4,6 +4,7 @@
 #include "consumer/apply.h"
 #include "consumer/standing.h"
 #include "consumer/transition.h"
+#include "topic/high_water_mark.h"
 
 /* Read models that one transaction deletes at most at the end of a replay. */
 #define SWEEP_LIMIT 1000
@@ -139,16 +140,47 @@ enum status rebuild_cancel(struct consumer *c, struct rebuild_result *result,
 
 /* --- the reset ------------------------------------------------------------ */
 
-/* As far as any partition was read, or a replay under way has to go. */
-static int64_t end_of_replay(const struct checkpoints *stored,
-                             const struct checkpoint_lock *lock)
+/* As far as any partition was read, or a replay under way has to go. A topic
+ * that the consumer has not begun to read is replayed as far as it goes: there
+ * may be read models of another topic, or of a former life. */
+static enum status end_of_replay(const struct consumer *c,
+                                 const struct checkpoints *stored,
+                                 const struct checkpoint_lock *lock,
+                                 int64_t *end, struct diag *diag)
 {
-    int64_t end = lock->replay_through;
+    const struct consumer_env *env = c->env;
+    struct high_water_mark mark;
+    enum status status;
 
+    *end = lock->replay_through;
     for (int p = 0; p < stored->partitions; p++)
-        if (stored->position[p] > end)
-            end = stored->position[p];
-    return end;
+        if (stored->position[p] > *end)
+            *end = stored->position[p];
+    if (*end != CHECKPOINT_NONE)
+        return STATUS_OK;
+    status = high_water_mark_read(env->db, env->catalog, c->source, &mark,
+                                  diag);
+    if (status == STATUS_OK && mark.end > 0) /* the mark comes to it */
+        *end = mark.end;
+    return status;
+}
+
+/* Without a replay nothing comes to what an older epoch has made. */
+static enum status drop_all(struct consumer *c, int64_t epoch,
+                            struct diag *diag)
+{
+    const struct applier_stale stale = {.epoch = epoch, .limit = SWEEP_LIMIT};
+    enum status status = STATUS_OK;
+    bool more = c->applier.ops->sweep != NULL;
+
+    buffer_clear(&c->swept);
+    while (status == STATUS_OK && more) {
+        status = c->applier.ops->sweep(c->applier.self, c->env->db, &stale,
+                                       &c->swept, &more, diag);
+        if (status == STATUS_OK)
+            status = db_flush(c->env->db, NULL, diag);
+    }
+    return status;
 }
 
 static enum status empty(struct consumer *c, struct diag *diag)
@@ -181,11 +213,10 @@ static enum status empty(struct consumer *c, struct diag *diag)
 static enum status clear(struct consumer *c, enum sql_statement statement,
                          struct diag *diag)
 {
-    const struct db_value params[] = {db_string(c->row.id),
-                                      db_string(c->source)};
+    const struct db_value id = db_string(c->row.id);
 
-    return db_queue(c->env->db, catalog_sql(c->env->catalog, statement), params,
-                    2, DB_ANY_ROWS, -1, diag);
+    return db_queue(c->env->db, catalog_sql(c->env->catalog, statement), &id, 1,
+                    DB_ANY_ROWS, -1, diag);
 }
 
 /* A new epoch lies above that of every read model there is, also of those that
@@ -217,10 +248,11 @@ static enum status reset_all(struct consumer *c,
                              struct rebuild_result *result, struct diag *diag)
 {
     const struct consumer_env *env = c->env;
-    int64_t end = end_of_replay(stored, lock);
-    int64_t epoch;
+    int64_t epoch, end;
     enum status status = next_epoch(c, lock->epoch, &epoch, diag);
 
+    if (status == STATUS_OK)
+        status = end_of_replay(c, stored, lock, &end, diag);
     if (status != STATUS_OK)
         return status;
     result->changed = true;
@@ -234,6 +266,8 @@ static enum status reset_all(struct consumer *c,
         status = clear(c, SQL_SKIPPED_CLEAR, diag);
     if (status == STATUS_OK)
         status = clear(c, SQL_UNDELIVERED_CLEAR, diag);
+    if (status == STATUS_OK && end == CHECKPOINT_NONE)
+        status = drop_all(c, epoch, diag);
     if (status == STATUS_OK)
         status = checkpoint_reset(env->db, env->catalog, c->row.id, c->source,
                                   epoch, end, diag);
@@ -374,12 +408,23 @@ static bool all_have_read(const struct consumer *c,
 
 static enum status sweep(struct consumer *c, bool *more, struct diag *diag)
 {
+    struct applier_stale stale = {
+        .epoch = c->row.epoch,
+        .limit = SWEEP_LIMIT,
+    };
+
     *more = false;
-    /* what was derived from history that is gone cannot be made anew */
-    if (c->applier.ops->sweep == NULL || c->incomplete)
+    if (c->applier.ops->sweep == NULL)
         return STATUS_OK;
-    return c->applier.ops->sweep(c->applier.self, c->env->db, c->row.epoch,
-                                 SWEEP_LIMIT, &c->swept, more, diag);
+    /* What was derived from history that is gone cannot be made anew. Where the
+     * replay has come to a read model its retry begins it anew, as always: the
+     * old one holds that message already. */
+    if (c->incomplete) {
+        stale.held_by = c->row.id;
+        stale.source = c->source;
+    }
+    return c->applier.ops->sweep(c->applier.self, c->env->db, &stale, &c->swept,
+                                 more, diag);
 }
 
 /* Under the lock of all partitions nobody is in a batch, and of several who see
@@ -399,6 +444,7 @@ static enum status finish(struct consumer *c, bool *read, bool *more,
     checkpoints_free(&stored);
     if (!*read)
         return status;
+    c->incomplete = lock.incomplete; /* another process may have met the gap */
     status = sweep(c, more, diag);
     if (status == STATUS_OK && !*more)
         status = checkpoint_replayed(env->db, env->catalog, c->row.id,

@@ -362,16 +362,16 @@ static struct projection_delete delete_of(struct projection *p)
     };
 }
 
-static enum status projection_sweep(void *self, struct db *db, int64_t epoch,
-                                    size_t limit, struct buffer *after,
-                                    bool *more, struct diag *diag)
+static enum status projection_sweep(void *self, struct db *db,
+                                    const struct applier_stale *stale,
+                                    struct buffer *after, bool *more,
+                                    struct diag *diag)
 {
     struct projection *p = self;
     const struct projection_delete delete = delete_of(p);
 
     arena_reset(&p->arena);
-    return projection_delete_stale(&delete, db, epoch, limit, after, more,
-                                   diag);
+    return projection_delete_stale(&delete, db, stale, after, more, diag);
 }
 
 static enum status projection_remove(void *self, struct db *db, struct text key,

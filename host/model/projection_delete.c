@@ -69,15 +69,15 @@ enum status projection_delete_keys(const struct projection_delete *d,
 }
 
 enum status projection_delete_stale(const struct projection_delete *d,
-                                    struct db *db, int64_t epoch, size_t limit,
+                                    struct db *db,
+                                    const struct applier_stale *stale,
                                     struct buffer *after, bool *more,
                                     struct diag *diag)
 {
-    struct text *keys = arena_alloc(d->arena, limit * sizeof(*keys));
+    struct text *keys = arena_alloc(d->arena, stale->limit * sizeof(*keys));
     size_t count;
-    enum status status = read_model_table_stale(d->table, db, epoch,
-                                                buffer_text(after), keys, limit,
-                                                &count, d->arena, diag);
+    enum status status = read_model_table_stale(
+        d->table, db, stale, buffer_text(after), keys, &count, d->arena, diag);
 
     *more = status == STATUS_OK && count > 0;
     if (!*more)

@@ -28,10 +28,11 @@ enum status projection_delete_keys(const struct projection_delete *delete,
                                    struct db *db, const struct text *keys,
                                    size_t count, struct diag *diag) MUST_CHECK;
 
-/** Deletes up to `limit` read models behind the key *after that are older than
- * the epoch, and takes *after on. *more is false when there was none. */
+/** Deletes those of a rebuild behind the key *after, and takes *after on. *more
+ * is false when there was none. */
 enum status projection_delete_stale(const struct projection_delete *delete,
-                                    struct db *db, int64_t epoch, size_t limit,
+                                    struct db *db,
+                                    const struct applier_stale *stale,
                                     struct buffer *after, bool *more,
                                     struct diag *diag) MUST_CHECK;
 

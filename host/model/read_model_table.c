@@ -86,6 +86,7 @@ void read_model_table_init(struct read_model_table *table,
     table->epochs_delete = catalog_sql(catalog, SQL_EPOCHS_DELETE);
     table->epochs_read = catalog_sql(catalog, SQL_EPOCHS_READ);
     table->epochs_stale = catalog_sql(catalog, SQL_EPOCHS_STALE);
+    table->epochs_held = catalog_sql(catalog, SQL_EPOCHS_STALE_HELD);
 }
 
 void read_model_table_free(struct read_model_table *table)
@@ -398,24 +399,30 @@ enum status read_model_table_epochs(const struct read_model_table *table,
 }
 
 enum status read_model_table_stale(const struct read_model_table *table,
-                                   struct db *db, int64_t epoch,
+                                   struct db *db,
+                                   const struct applier_stale *stale,
                                    struct text after, struct text *keys,
-                                   size_t limit, size_t *count,
-                                   struct arena *arena, struct diag *diag)
+                                   size_t *count, struct arena *arena,
+                                   struct diag *diag)
 {
+    bool held = stale->held_by != NULL;
     const struct db_value params[] = {
-        db_text_value(table->projection), db_integer(epoch),
+        db_text_value(table->projection),
+        db_integer(stale->epoch),
         db_text_value(after.data != NULL ? after : TEXT_LITERAL("")),
-        db_integer((int64_t)limit)};
+        db_integer((int64_t)stale->limit),
+        held ? db_string(stale->held_by) : db_null(),
+        held ? db_string(stale->source) : db_null()};
     struct db_rows *rows;
     bool more = false;
-    enum status status = db_query(db, table->epochs_stale, params, 4, &rows,
-                                  diag);
+    enum status status = db_query(
+        db, held ? table->epochs_held : table->epochs_stale, params,
+        held ? 6 : 4, &rows, diag);
 
     *count = 0;
     if (status != STATUS_OK)
         return status;
-    while (*count < limit &&
+    while (*count < stale->limit &&
            (status = db_next(rows, &more, diag)) == STATUS_OK && more)
         keys[(*count)++] = arena_copy(arena, db_get_text(rows, 0));
     db_rows_close(rows);

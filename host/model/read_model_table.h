@@ -6,6 +6,7 @@
 #define HOST_MODEL_READ_MODEL_TABLE_H
 
 #include "base/arena.h"
+#include "consumer/applier.h"
 #include "db/db.h"
 #include "model/declaration.h"
 #include "schema/names.h"
@@ -28,7 +29,8 @@ struct read_model_table {
     const struct db_sql *epochs_delete;
     const struct db_sql *epochs_read;
     const struct db_sql *epochs_stale;
-    struct text projection; /* its name */
+    const struct db_sql *epochs_held; /* the same, of undelivered messages */
+    struct text projection;           /* its name */
 };
 
 /** One read model to write. */
@@ -81,12 +83,12 @@ enum status read_model_table_epochs(const struct read_model_table *table,
                                     void *arg, struct diag *diag) MUST_CHECK;
 
 /** Keys after `after` whose read models an older epoch has made, in order, up
- * to `limit`; bytes in `arena`. */
+ * to stale->limit; bytes in `arena`. */
 enum status read_model_table_stale(const struct read_model_table *table,
-                                   struct db *db, int64_t epoch,
+                                   struct db *db,
+                                   const struct applier_stale *stale,
                                    struct text after, struct text *keys,
-                                   size_t limit, size_t *count,
-                                   struct arena *arena,
+                                   size_t *count, struct arena *arena,
                                    struct diag *diag) MUST_CHECK;
 
 /** Queues the delete of the epochs of keys. */

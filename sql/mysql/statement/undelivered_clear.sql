@@ -1,3 +1,5 @@
--- ?1 consumer id  ?2 source
+-- Of every topic: what lies in one that the consumer reads no more would never be
+-- settled.
+-- ?1 consumer id
 DELETE FROM ${consumer_undelivered_messages_table}
- WHERE consumer_id = ?1 AND source_name = ?2
+ WHERE consumer_id = ?1
