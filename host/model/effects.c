@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 struct effects {
@@ -57,6 +58,20 @@ void effects_call_undo(struct effects *effects)
 {
     effects->count = effects->call;
     effects->nmessages = effects->call_messages;
+}
+
+struct effects_mark effects_mark(const struct effects *effects)
+{
+    return (struct effects_mark){effects->count, effects->nmessages};
+}
+
+void effects_undo_to(struct effects *effects, struct effects_mark mark)
+{
+    assert(mark.events >= effects->call && mark.events <= effects->count);
+    assert(mark.messages >= effects->call_messages &&
+           mark.messages <= effects->nmessages);
+    effects->count = mark.events;
+    effects->nmessages = mark.messages;
 }
 
 struct append_event *effects_call_events(struct effects *effects, size_t *count)

@@ -55,6 +55,15 @@ void effects_batch_begin(struct effects *effects);
 /** Starts a call; what it causes can be undone until the next one. */
 void effects_call_begin(struct effects *effects);
 void effects_call_undo(struct effects *effects);
+
+/** How much the running call has caused so far. */
+struct effects_mark {
+    size_t events;
+    size_t messages;
+};
+struct effects_mark effects_mark(const struct effects *effects);
+/** Forgets what was caused since, in the same call. */
+void effects_undo_to(struct effects *effects, struct effects_mark mark);
 /** What the call has emitted, to be checked and completed. */
 struct append_event *effects_call_events(struct effects *effects,
                                          size_t *count);

@@ -1,6 +1,7 @@
 #include "script/ctx_sql.h"
 
 #include "consumer/attempt_slot.h"
+#include "model/effects.h"
 #include "script/ctx_internal.h"
 #include "script/json_tags.h"
 #include "script/lua_call.h"
@@ -353,16 +354,47 @@ static bool is_statement_fault(enum status status)
            status == STATUS_INVALID;
 }
 
+/* What the call has asked for so far and no statement writes yet. */
+struct asked {
+    struct effects_mark effects;
+    size_t ndeadlines;
+    bool completed;
+};
+
+static struct asked asked_so_far(const struct handler_code *code)
+{
+    struct asked asked = {.completed = false};
+
+    if (code->call->effects != NULL)
+        asked.effects = effects_mark(code->call->effects);
+    if (code->saga != NULL) {
+        asked.ndeadlines = code->saga->ndeadlines;
+        asked.completed = code->saga->completed;
+    }
+    return asked;
+}
+
+static void back_to(const struct handler_code *code, const struct asked *asked)
+{
+    if (code->call->effects != NULL)
+        effects_undo_to(code->call->effects, asked->effects);
+    if (code->saga != NULL) {
+        code->saga->ndeadlines = asked->ndeadlines;
+        code->saga->completed = asked->completed;
+    }
+}
+
 /* Back to the savepoint; then either the script goes on, or the whole call
  * fails. */
 static int give_up(struct handler_code *code, lua_State *L,
-                   const struct lua_failure *failure)
+                   const struct asked *asked, const struct lua_failure *failure)
 {
     char where[LIMITS_TEXT_SIZE];
     struct diag diag;
     enum status status = handler_sql_try_end(code->call->sql, false, &diag);
     bool host = failure->outcome == LUA_CALL_HOST;
 
+    back_to(code, asked);
     if (failure->outcome == LUA_CALL_TIMEOUT ||
         failure->outcome == LUA_CALL_MEMORY ||
         (host && !is_statement_fault(failure->host.status)))
@@ -396,6 +428,7 @@ int ctx_sql_try(lua_State *L)
     struct handler_code *code = ctx_check(L, "try");
     struct handler_sql *sql = check_sql(code, L, "try");
     struct lua_failure failure;
+    struct asked asked;
     struct diag diag;
     enum status status;
 
@@ -408,11 +441,12 @@ int ctx_sql_try(lua_State *L)
     waited(code, L);
     if (status != STATUS_OK)
         return raise(code, L, &diag);
+    asked = asked_so_far(code);
     lua_pushboolean(L, 1);
     lua_insert(L, 2);
     if (lua_call_protected(L, 0, LUA_MULTRET, &failure) != LUA_CALL_OK) {
         handler_code_close_rows(code);
-        return give_up(code, L, &failure);
+        return give_up(code, L, &asked, &failure);
     }
     status = send_queue(sql, &failure.host);
     waited(code, L);
@@ -420,7 +454,7 @@ int ctx_sql_try(lua_State *L)
         failure.outcome = LUA_CALL_HOST;
         snprintf(failure.message, sizeof(failure.message), "%s",
                  failure.host.message);
-        return give_up(code, L, &failure);
+        return give_up(code, L, &asked, &failure);
     }
     if (handler_sql_try_end(sql, true, &diag) != STATUS_OK)
         return raise(code, L, &diag);

@@ -129,6 +129,37 @@ dialect.each(function(database)
         rig:query "SELECT name, number FROM notes ORDER BY name")
     end)
 
+    it("loses what it caused inside a ctx:try that failed, and nothing else", function()
+      start([[
+        return { moontide.publisher "mail" { to = "kafka:mail" },
+          moontide.aggregate "spec.purse" { apply = { ["purse.Filled"] = function() end },
+            commands = { fill = function(purse, args) return moontide.event("purse.Filled", args) end } },
+          moontide.listener "relay" { start = "beginning", aggregates = { "spec.thing" },
+            on = { ["spec.Put"] = function(event, ctx)
+              local function cause(what)
+                ctx:emit("spec.Seen", { at = event.position, n = what }, { key = event.key })
+                ctx:publish("mail", "mail." .. what, {})
+                ctx:dispatch("spec.purse", "P", "fill", { n = what })
+              end
+              cause(1)
+              ctx:try(function() cause(2) ctx:try(function() cause(3) end) error "undo" end)
+              ctx:try(function() cause(4) ctx:try(function() cause(5) error "undo" end) end)
+              ctx:try(function() cause(6) ctx:execute("INSERT INTO notes (name) VALUES ('taken')") end)
+              pcall(function() cause(7) error "only caught" end)
+            end } } }]])
+      rig.app.db:execute(rig.app.db:ddl "CREATE TABLE notes (name TEXT NOT NULL PRIMARY KEY)")
+      rig.app.db:execute "INSERT INTO notes (name) VALUES ('taken')"
+      rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", {} } }
+      rig:run()
+      assert.same({}, rig:undelivered())
+      assert.same({ "1:1 A", "1:4 A", "1:7 A", "2:1 B", "2:4 B", "2:7 B" }, emitted())
+      local staged, filled = {}, {}
+      for i, message in ipairs(rig.host:published "mail") do staged[i] = message.type end
+      assert.same({ "mail.1", "mail.4", "mail.7", "mail.1", "mail.4", "mail.7" }, staged)
+      for i, event in ipairs(rig.app:events("--type", "purse.Filled")) do filled[i] = event.payload.n end
+      assert.same({ 1, 4, 7, 1, 4, 7 }, filled)
+    end)
+
     it("gives each delivery an id that stays over retries and is nobody else's", function()
       start([[
         local function note(event, ctx)

@@ -193,6 +193,37 @@ dialect.each(function(database)
       assert.is_false(sagas().A.completed)
     end)
 
+    it("asks for nothing inside a ctx:try that failed", function()
+      start [[
+        return moontide.saga "order" { id = moontide.by "order", starts = { "spec.Placed" },
+          deadlines = { pay = function() end, ship = function() end, call = function() end },
+          on = {
+            ["spec.Placed"] = function(saga, event, ctx)
+              saga:deadline("pay", "1h", { from = "before" })
+              ctx:try(function()
+                saga:deadline("pay", "2h", { from = "inside" })
+                saga:deadline("ship", "2h")
+                error "undo"
+              end)
+              ctx:try(function() saga:deadline("call", "3h") end)
+            end,
+            ["spec.Paid"] = function(saga, event, ctx)
+              ctx:try(function() saga:cancel "pay" saga:complete() error "undo" end)
+              saga:cancel "call"
+            end } }]]
+      local function deadlines()
+        return rig:query "SELECT name AS name, payload_json AS payload FROM SAGA_DEADLINES ORDER BY name"
+      end
+      rig:append("A", "spec.Placed", { order = "A" })
+      rig:run()
+      assert.same({ { name = "call" }, { name = "pay", payload = '{"from":"before"}' } }, deadlines())
+      rig:append("A", "spec.Paid", { order = "A" })
+      rig:run()
+      assert.same({ { name = "pay", payload = '{"from":"before"}' } }, deadlines())
+      assert.is_false(sagas().A.completed)
+      assert.same({}, rig:undelivered())
+    end)
+
     it("that fails with its first event does not come to be", function()
       start((ORDER:gsub('"spec.Placed" },', '"spec.Paid" },')):format
         'retry = { attempts = 1 }, on_error = "dead_letter",')

@@ -78,7 +78,8 @@ function Ctx:update(sql, ...) end
 ---@param values? table<string, moontide.Parameter | moontide.Add>
 function Ctx:upsert(table, keys, values) end
 
---- Runs fn under a savepoint: the way to go on after an SQL error.
+--- Runs fn under a savepoint: the way to go on after an SQL error. What fn
+--- wrote, emitted or published before it failed is undone.
 ---@param fn fun(): any
 ---@return boolean good, any ... what fn returned, or the error's text
 function Ctx:try(fn) end
