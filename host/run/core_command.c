@@ -16,6 +16,9 @@ static struct text member(lua_State *L, int arg, const char *name)
     lua_getfield(L, arg, name);
     if (lua_type(L, -1) == LUA_TSTRING)
         text.data = lua_tolstring(L, -1, &text.len);
+    else if (!lua_isnil(L, -1))
+        luaL_error(L, "command: '%s' must be a string, not a %s", name,
+                   luaL_typename(L, -1));
     lua_pop(L, 1);
     return text;
 }

@@ -7,11 +7,14 @@
 #include "run/core_read.h"
 #include "run/test_host.h"
 #include "script/native.h"
+#include "script/value.h"
 
 #include <lauxlib.h>
+#include <math.h>
 
 #define HOST_TYPE    "moontide.host"
 #define SCRATCH_TYPE "moontide.scratch"
+#define SEQUENCE_MAX 9007199254740992.0 /* a number is exact up to it */
 
 /* The userdata is a box; close empties it, so a host that a spec keeps after
  * its end gives an error. */
@@ -51,20 +54,25 @@ static struct text member_text(lua_State *L, const char *name)
     return text;
 }
 
-static int64_t member_integer(lua_State *L, const char *name, int64_t fallback)
+static void take_revision(lua_State *L, struct append_event *event)
 {
-    lua_Number number;
-
-    lua_getfield(L, -1, name);
-    if (lua_isnil(L, -1)) {
-        lua_pop(L, 1);
-        return fallback;
-    }
-    number = lua_tonumber(L, -1);
-    if (lua_type(L, -1) != LUA_TNUMBER || number != (lua_Number)(int64_t)number)
-        luaL_error(L, "event: '%s' must be an integer", name);
+    lua_getfield(L, -1, "revision");
+    event->has_revision = !lua_isnil(L, -1);
+    if (event->has_revision && !value_revision(L, -1, &event->revision))
+        luaL_error(L, "event: 'revision' must be a whole number from 0");
     lua_pop(L, 1);
-    return (int64_t)number;
+}
+
+static void take_sequence(lua_State *L, struct append_event *event)
+{
+    lua_Number number = lua_tonumber(L, -1);
+
+    if (lua_type(L, -1) != LUA_TNUMBER || !(number >= 0) ||
+        number > SEQUENCE_MAX || number != floor(number))
+        luaL_error(L, "event: expected is \"any\", \"none\" or the sequence "
+                      "number of the stream's last event, from 0");
+    event->expect = APPEND_AT;
+    event->expected = (int64_t)number;
 }
 
 static void take_expected(lua_State *L, struct append_event *event)
@@ -80,13 +88,10 @@ static void take_expected(lua_State *L, struct append_event *event)
                        "event: expected is \"any\", \"none\" or a number, "
                        "not '%s'",
                        word);
-        lua_pop(L, 1);
-        return;
+    } else if (!lua_isnil(L, -1)) {
+        take_sequence(L, event);
     }
     lua_pop(L, 1);
-    event->expected = member_integer(L, "expected", -1);
-    if (event->expected >= 0)
-        event->expect = APPEND_AT;
 }
 
 void core_module_event(lua_State *L, struct append_event *event)
@@ -101,10 +106,7 @@ void core_module_event(lua_State *L, struct append_event *event)
     event->type = member_text(L, "type");
     event->payload = member_text(L, "payload");
     event->metadata = member_text(L, "metadata");
-    event->revision = (int)member_integer(L, "revision", 0);
-    lua_getfield(L, -1, "revision");
-    event->has_revision = !lua_isnil(L, -1);
-    lua_pop(L, 1);
+    take_revision(L, event);
     id = member_text(L, "id");
     event->has_id = id.data != NULL;
     if (event->has_id && !uuid_parse(id, &event->id))

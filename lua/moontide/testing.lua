@@ -176,7 +176,7 @@ function Host:append(aggregate, id, events, options)
   if options and options.expected ~= nil and list[1] then
     list[1].expected = options.expected
   end
-  return self.core:append(list)
+  return at_spec(self.core.append, self.core, list)
 end
 
 local EMIT_WORDS = { "key", "id", "metadata", "revision", "occurred_at" }
@@ -189,7 +189,7 @@ function Host:emit(event_type, payload, options)
   for word, value in pairs(check_words(options or {}, EMIT_WORDS, "emit")) do event[word] = value end
   local flat = flatten(event)
   flat.key, flat.aggregate_id = event.key, nil
-  return self.core:emit({ flat })[1]
+  return at_spec(self.core.emit, self.core, { flat })[1]
 end
 
 --- emitted([type]): the captured events that are there, in order: a list of {
@@ -374,11 +374,11 @@ end
 -- "rejected", reason, details, ... }. options.id: the command's own id.
 function Host:command(aggregate, id, command, args, options)
   options = check_words(options or {}, { "id", "metadata" }, "command")
-  local outcome = answer(self.core:command {
+  local outcome = answer(at_spec(self.core.command, self.core, {
     aggregate = aggregate, id = id, command = command, command_id = options.id,
     args = encode(args == nil and moontide.object() or args, "args"),
     metadata = options.metadata and encode(options.metadata, "metadata") or nil,
-  })
+  }))
   for _, name in ipairs { "details", "version", "snapshot" } do
     if outcome[name] == moontide.null then outcome[name] = nil end
   end

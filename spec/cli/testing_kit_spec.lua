@@ -52,6 +52,15 @@ dialect.each(function(database)
           ["dead letters: unknown word kye"] = function() host:retry { kye = 1 } end,
           ["append: unknown word expectd"] = function() host:append("a", "b", { joined }, { expectd = 1 }) end,
           ["run: unknown word failurs"] = function() host:run { failurs = true } end,
+          ["event: expected is \"any\", \"none\" or the sequence number"] = function()
+            host:append("a", "b", { joined }, { expected = -1 })
+          end,
+          ["event: 'revision' must be a whole number from 0"] = function()
+            host:append("a", "b", { moontide.event("a", {}, { revision = 2 ^ 32 }) })
+          end,
+          ["command: 'command_id' must be a string, not a number"] = function()
+            host:command("a", "b", "c", {}, { id = 5 })
+          end,
           ["payload of a: "] = function() host:emit("a", { print }) end,
           ["'3 parsecs' is not a valid duration"] = function() host:advance "3 parsecs" end,
         } do
