@@ -247,7 +247,7 @@ static enum status lookup_behind(struct db *db, const struct db_table *table,
                                                    lookup_row, call, diag);
 
     if (status != STATUS_OK && failed < count)
-        db->failed_tag = items[failed].tag;
+        db_core_failed(db, &items[failed], status, diag);
     queue_sent(&db->queue);
     return status;
 }

@@ -96,6 +96,16 @@ struct diag *db_core_diag(struct db *db, struct diag *diag)
     return diag != NULL ? diag : &db->unseen;
 }
 
+void db_core_failed(struct db *db, const struct db_queued *item,
+                    enum status status, struct diag *diag)
+{
+    if (!db->doomed)
+        db->failed_tag = item->tag;
+    if (item->bulk && status == STATUS_PERMANENT &&
+        strstr(diag->message, item->table->name) == NULL)
+        (void)diag_append(diag, "; table %s", item->table->name);
+}
+
 enum status db_core_send(struct db *db, enum db_end end, struct diag *diag)
 {
     const struct db_queued *items = db->queue.items;
@@ -106,8 +116,8 @@ enum status db_core_send(struct db *db, enum db_end end, struct diag *diag)
     if (count == 0 && end == DB_END_NONE)
         return STATUS_OK;
     status = db->driver->run(db->session, items, count, end, &failed, diag);
-    if (status != STATUS_OK && failed < count && !db->doomed)
-        db->failed_tag = items[failed].tag;
+    if (status != STATUS_OK && failed < count)
+        db_core_failed(db, &items[failed], status, diag);
     queue_sent(&db->queue);
     return db_core_settle(db, status, diag);
 }

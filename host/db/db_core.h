@@ -60,6 +60,10 @@ enum status db_core_prepare(struct db *db, struct diag *diag) MUST_CHECK;
 /** Sends the queue and does not look at anything before. */
 enum status db_core_send(struct db *db, enum db_end end,
                          struct diag *diag) MUST_CHECK;
+/** Notes which item of the queue failed; of a bulk statement the message names
+ * the table, which a server does not always do. */
+void db_core_failed(struct db *db, const struct db_queued *item,
+                    enum status status, struct diag *diag);
 /** What was not answered will not be any more. */
 void db_core_lose(struct db *db);
 /** PERMANENT: `what` was tried outside of a transaction. */

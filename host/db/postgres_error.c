@@ -201,6 +201,13 @@ enum status postgres_error(struct db_session *session, const PGresult *result,
         text_clean(text_of(field(result, PG_DIAG_CONSTRAINT_NAME)),
                    diag->constraint, sizeof(diag->constraint));
     }
+    /* a subquery with too many rows has the code, too */
+    if (strcmp(sqlstate, "21000") == 0 &&
+        strstr(field(result, PG_DIAG_MESSAGE_PRIMARY), "second time") != NULL)
+        (void)diag_append(diag,
+                          "; keys that are written differently, such as a UUID "
+                          "in small and in capital letters, may be one for the "
+                          "database: write a key in one way");
     if (session->read_only && strcmp(sqlstate, "42501") == 0)
         add_grant(session, result, diag);
     /* 'relation "name" does not exist', in whatever language */

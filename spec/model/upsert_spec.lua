@@ -123,6 +123,16 @@ dialect.each(function(database)
       assert.same({ "3 T HALTED" }, rig:waiting())
     end)
 
+    it("names the table that does not take a value", function()
+      rig = kit.new { database = database, handlers = [[
+return moontide.sql_projection "sums" { tables = "sql/sums.sql", on = {
+  ["spec.Summed"] = function(event, ctx) ctx:upsert("sums", { id = event.key }, { n = event.payload.n }) end } }]],
+        files = { ["sql/sums.sql"] = "CREATE TABLE IF NOT EXISTS sums (id TEXT PRIMARY KEY, n INTEGER) STRICT" } }
+      rig:append_all { { "A", "spec.Summed", { n = "none" } } }
+      rig:run()
+      assert.matches("%f[%w]sums%f[^%w_]", rig:undelivered()[1].reason)
+    end)
+
     -- A sequence of random upserts over few keys, columns and shapes, some of
     -- messages that fail, applied in one batch and one by one.
     local function sequence(seed)
@@ -209,5 +219,53 @@ dialect.each(function(database)
         assert.same(model(good), result(good, 1))
       end)
     end
+  end)
+end)
+
+-- Only here a table is cut by the values of its rows.
+local PARTITIONED = {
+  postgres = [[CREATE TABLE IF NOT EXISTS days (day BIGINT PRIMARY KEY, n BIGINT) PARTITION BY RANGE (day);
+    CREATE TABLE IF NOT EXISTS days_of_old PARTITION OF days FOR VALUES FROM (0) TO (10);]],
+  mysql = [[CREATE TABLE IF NOT EXISTS days (day BIGINT PRIMARY KEY, n BIGINT)
+    PARTITION BY RANGE (day) (PARTITION days_of_old VALUES LESS THAN (10));]],
+}
+
+for dialect_name, tables in pairs(PARTITIONED) do
+  dialect.only(dialect_name, function(database)
+    it("ctx:upsert names the table that lacks the partition for a row", function()
+      local rig = kit.new { database = database, files = { ["sql/days.sql"] = tables }, handlers = [[
+return moontide.sql_projection "days" { tables = "sql/days.sql", on = {
+  ["spec.Counted"] = function(event, ctx)
+    ctx:upsert("days", { day = event.payload.day }, { n = moontide.add(1) })
+  end } }]] }
+      rig:append_all { { "A", "spec.Counted", { day = 9 } }, { "B", "spec.Counted", { day = 10 } } }
+      rig:run()
+      local reason, rows = rig:undelivered()[1].reason, rig:query "SELECT day, n FROM days"
+      rig:close()
+      assert.same({ { day = 9, n = 1 } }, rows)
+      assert.matches("%f[%w]days%f[^%w_]", reason)
+    end)
+  end)
+end
+
+-- The other databases write such rows one by one.
+dialect.only("postgres", function(database)
+  it("ctx:upsert says why keys that are written differently cannot be one row in one batch", function()
+    local rig = kit.new { database = database, handlers = [[
+return moontide.sql_projection "ids" { tables = "sql/ids.sql", on = {
+  ["spec.Seen"] = function(event, ctx)
+    for _, id in ipairs(event.payload.ids) do ctx:upsert("ids", { id = id }, { n = moontide.add(1) }) end
+  end } }]], files = { ["sql/ids.sql"] = "CREATE TABLE IF NOT EXISTS ids (id UUID PRIMARY KEY, n BIGINT)" } }
+    local small = "0192f0c0-0000-7000-8000-00000000000a"
+    rig:append_all { { "A", "spec.Seen", { ids = { small } } }, { "B", "spec.Seen", { ids = { small:upper() } } },
+      { "C", "spec.Seen", { ids = { small, small:upper() } } } }
+    rig:run()
+    local waiting, reason, rows = rig:waiting(), rig:undelivered()[1].reason, rig:query "SELECT n FROM ids"
+    rig:close()
+    assert.same({ "3 C HALTED" }, waiting)
+    assert.same({ { n = 2 } }, rows)
+    assert.matches("a UUID in small and in capital letters, may be one for the database: write a key in one way",
+      reason, 1, true)
+    assert.matches("table ids", reason, 1, true)
   end)
 end)

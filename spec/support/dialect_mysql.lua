@@ -37,7 +37,7 @@ end
 function Mysql.translate(sql)
   return (sql:gsub("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT AUTO_INCREMENT PRIMARY KEY")
     :gsub("%f[%w]TEXT%f[%W]", "VARCHAR(255)"):gsub("%f[%w]INTEGER%f[%W]", "BIGINT")
-    :gsub("%f[%w]UUID%f[%W]", "CHAR(36)"))
+    :gsub("%f[%w]UUID%f[%W]", "CHAR(36)"):gsub("%) STRICT", ")"))
 end
 
 function Mysql.check()
@@ -149,7 +149,7 @@ function Mysql:hold_snapshot()
 end
 
 function Mysql.ddl(_, sql)
-  return (Mysql.translate(sql):gsub("%) STRICT", ")"))
+  return Mysql.translate(sql)
 end
 
 function Mysql.moment(_, time)
