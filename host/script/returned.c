@@ -22,11 +22,17 @@ bool returned_one(lua_State *L, int first, char *shown, size_t size)
     return one;
 }
 
+/* What it returned is the value at `at`, or several. */
 static int fail_with(lua_State *L, struct handler_job *job, int function,
-                     const char *shown, const char *rule)
+                     int at, bool several, const char *rule)
 {
     char where[LIMITS_TEXT_SIZE];
+    char shown[128];
 
+    if (several)
+        (void)snprintf(shown, sizeof(shown), "several values");
+    else
+        value_describe(L, at, shown, sizeof(shown));
     handler_run_where(L, function, where, sizeof(where));
     failure_set(job->failure, false, "state",
                 "%s: the function returned %s; %s", where, shown, rule);
@@ -36,18 +42,13 @@ static int fail_with(lua_State *L, struct handler_job *job, int function,
 int returned_nothing(lua_State *L, struct handler_job *job, int function,
                      int first, const char *rule)
 {
-    char shown[128];
     int at = first;
 
     while (at <= lua_gettop(L) && lua_isnil(L, at))
         at++;
     if (at > lua_gettop(L))
         return 0;
-    if (at == first)
-        value_describe(L, at, shown, sizeof(shown));
-    else
-        (void)snprintf(shown, sizeof(shown), "several values");
-    return fail_with(L, job, function, shown, rule);
+    return fail_with(L, job, function, at, at > first, rule);
 }
 
 /* Something that another kind of handler returns to have it done. */
@@ -70,7 +71,6 @@ static bool is_wish(lua_State *L, int index)
 int returned_by_ctx(lua_State *L, struct handler_job *job, int function,
                     int first, const char *rule)
 {
-    char shown[128];
     int top = lua_gettop(L);
 
     if (top < first)
@@ -79,11 +79,7 @@ int returned_by_ctx(lua_State *L, struct handler_job *job, int function,
         return returned_nothing(L, job, function, first, rule);
     if (lua_toboolean(L, first) && !is_wish(L, first))
         return 0;
-    if (top == first)
-        value_describe(L, first, shown, sizeof(shown));
-    else
-        (void)snprintf(shown, sizeof(shown), "several values");
-    return fail_with(L, job, function, shown, rule);
+    return fail_with(L, job, function, first, top > first, rule);
 }
 
 static bool is_one_of(const char *name, const char *const *names)
