@@ -77,6 +77,34 @@ dialect.each(function(database)
       }, metadata)
     end)
 
+    it("hands the chain on through what it emits, what is listened to, commands and their events", function()
+      start [[
+        local function relay(name, source, event_type, fn)
+          return moontide.listener(name) { start = "beginning", source = source, on = { [event_type] = fn } }
+        end
+        return {
+          moontide.aggregate "spec.purse" { apply = { ["purse.Filled"] = function() end },
+            commands = { fill = function(purse, args, ctx)
+              local whence = ctx.metadata
+              return moontide.event("purse.Filled", { told = whence.correlation_id, by = whence.causation_id })
+            end } },
+          relay("first", "event-store", "spec.Put", function(event, ctx) ctx:emit("spec.Asked", {}, { key = "K" }) end),
+          relay("second", "event-capture", "spec.Asked", function(event, ctx)
+            ctx:dispatch("spec.purse", event.key, "fill", {}, { metadata = { user = "u", causation_id = "mine" } })
+          end),
+          relay("third", "event-store", "purse.Filled", function(event, ctx) ctx:emit("spec.Told", event.metadata) end),
+        }]]
+      local begun = rig:append("A", "spec.Put", {}).id
+      for _ = 1, 3 do rig:run() end -- one topic may be read before the other is written
+      local asked, told = rig.host:emitted("spec.Asked")[1], rig.host:emitted("spec.Told")[1]
+      local filled = rig.app:events("--type", "purse.Filled")[1]
+      assert.same({ correlation_id = begun, causation_id = begun }, asked.metadata)
+      assert.same({ correlation_id = begun, causation_id = asked.id, user = "u" }, filled.metadata)
+      assert.same({ told = begun, by = "mine" }, filled.payload)
+      assert.same({ correlation_id = begun, causation_id = filled.id }, told.metadata)
+      assert.same(filled.metadata, told.payload)
+    end)
+
     it("that starts now gets nothing of what was there, and all that comes", function()
       start [[return moontide.projection "other" { on = { ["spec.Put"] = function() end } }]]
       rig:append("A", "spec.Put", {})

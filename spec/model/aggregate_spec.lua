@@ -252,6 +252,31 @@ dialect.each(function(database)
         assert.equal(2, rig:value "SELECT max(snapshot_version) AS value FROM AGGREGATE_SNAPSHOTS")
       end)
 
+      it("keeps two versions of a script apart that run side by side, whichever stores one", function()
+        start(snapshots(1, 3))
+        rig.app:exec("mkdir", "-p", "newer/handlers")
+        rig.app:exec("cp", "moontide.conf.lua", "newer/")
+        local text = rig.app:read "handlers/spec.lua"
+        rig.app:write("newer/handlers/spec.lua",
+          (text:gsub("version = 1", "version = 2"):gsub("state.count %+ 1", "state.count + 100")))
+        local function newer(...)
+          return moontide.json.decode(rig.app:moontide("--json", "--config", "newer/moontide.conf.lua", "command",
+            "spec.account", "A-1", ...).out)
+        end
+        deposits(5)
+        for round = 1, 3 do
+          local old = command("deposit", { amount = 1 })
+          local new = newer("deposit", '{"amount":1}')
+          assert.equal(old.version + 1, new.version)
+          assert.equal(5 * round + 2, (state()).count)
+          assert.equal(100 * (5 * round + 2), newer("state").details.count)
+          deposits(3)
+        end
+        assert.same({ { version = 1 }, { version = 2 } },
+          rig:query "SELECT snapshot_version AS version FROM AGGREGATE_SNAPSHOTS ORDER BY snapshot_version")
+        assert.same({ balance = 15 + 6 + 18, count = 20, id = "A-1" }, (state()))
+      end)
+
       it("leaves one aside that is ahead of the stream, or no state, and says so", function()
         start(snapshots(1, 1000), { log = { level = "warn" } })
         deposits(100)

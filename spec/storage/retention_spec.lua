@@ -214,6 +214,35 @@ dialect.each(function(database)
       end)
     end)
 
+    it("are kept while the consumer that has not read them is paused, or no script declares it", function()
+      start "capture = { max_rows = 10 }"
+      local function declare(start_at)
+        app:write("handlers/seen.lua", ([[return require("moontide").listener "seen" { start = %q,
+          source = "event-capture", on = { ["thing.Seen"] = function(event, ctx) ctx.log.debug "seen" end } }]])
+          :format(start_at))
+      end
+      emit(30)
+      run() -- nobody reads them yet
+      assert.same({ 10, 21 }, kept())
+      declare "now" -- what is gone was not for it
+      run()
+      assert.equal("RUNNING", app:json("status", "seen").consumers[1].state)
+      app:ok("pause", "seen")
+      emit(30)
+      run()
+      assert.same({ 30, 31 }, kept())
+      app:ok("resume", "seen")
+      run()
+      assert.same({ 10, 51 }, kept())
+      app:exec("rm", "handlers/seen.lua")
+      emit(25)
+      run()
+      assert.same({ 25, 61 }, kept())
+      app:ok("unsubscribe", "seen")
+      run()
+      assert.same({ 10, 76 }, kept())
+    end)
+
     it("that an interrupted deletion left below the start are deleted by the next one", function()
       start "capture = { max_rows = 100 }"
       emit(50)
