@@ -1,5 +1,6 @@
 #include "script/event_check.h"
 
+#include "base/clock.h"
 #include "script/json_codec.h"
 #include "script/json_tags.h"
 #include "script/lua_call.h"
@@ -202,6 +203,46 @@ static bool check_list(lua_State *L, struct check *check, int index,
     return true;
 }
 
+/* Without the seventh to ninth digit behind the point. */
+static struct text to_microseconds(struct arena *arena, struct text text)
+{
+    char *kept = arena_alloc(arena, text.len + 1);
+    size_t len = 0, digits = 0;
+    bool behind = false;
+
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+
+        if (c == '.')
+            behind = true;
+        else if (behind && (c < '0' || c > '9'))
+            behind = false;
+        else if (behind && ++digits > 6 && digits <= 9)
+            continue;
+        kept[len++] = c;
+    }
+    return (struct text){kept, len};
+}
+
+/* A payload is kept as it is given, so a time in it may be finer than one in a
+ * column. */
+static bool check_timestamp(lua_State *L, struct check *check, int index)
+{
+    int64_t us;
+
+    if (lua_type(L, index) == LUA_TSTRING) {
+        struct text text;
+
+        text.data = lua_tolstring(L, index, &text.len);
+        text = to_microseconds(&check->arena, text);
+        if (clock_parse(text, &us, NULL) == STATUS_OK)
+            return true;
+    }
+    return refuse(L, check, index,
+                  "an RFC 3339 time, with at most nine digits behind the "
+                  "point");
+}
+
 static bool check_value(lua_State *L, struct check *check, int index,
                         const struct declaration_field *field)
 {
@@ -220,6 +261,8 @@ static bool check_value(lua_State *L, struct check *check, int index,
     case FIELD_TEXT: /* of any length: it is in no column of its own */
         return lua_type(L, index) == LUA_TSTRING ||
                refuse(L, check, index, "text");
+    case FIELD_TIMESTAMP:
+        return check_timestamp(L, check, index);
     default:
         break;
     }

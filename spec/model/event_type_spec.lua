@@ -304,6 +304,26 @@ dialect.each(function(database)
         assert.matches("payload.at: expected an RFC 3339 time", refused(payload), 1, true)
       end)
 
+      it("takes times as fine as a nanosecond, keeps them as they are, and no finer ones", function()
+        start(FIELDS)
+        local array = require("moontide").array
+        local function at(time) return { items = array(), colours = array(), at = time } end
+        for _, time in ipairs { "2024-02-29T23:59:59.123456789Z", "2024-02-29T23:59:59.1234567+01:00",
+          "2024-02-29T23:59:59.5z", "2024-02-29T23:59:59Z" } do
+          rig:append("A", "spec.Placed", at(time))
+        end
+        assert.same({ "2024-02-29T23:59:59.123456789Z", "2024-02-29T23:59:59.1234567+01:00" },
+          { rig.app:events()[1].payload.at, rig.app:events()[2].payload.at })
+        for _, time in ipairs { "2024-02-29T23:59:59.1234567891Z", "2024-02-29T23:59:59.123456789",
+          "2024-02-30T23:59:59.123456789Z", "2024-02-29T23:59:59.Z", "2024-02-29T23:59:59.123.456789Z", 5 } do
+          local good, problem = pcall(rig.append, rig, "A", "spec.Placed", at(time))
+          assert.is_false(good)
+          assert.matches("payload.at: expected an RFC 3339 time, with at most nine digits behind the point, got",
+            problem, 1, true)
+        end
+        assert.equal(4, rig:value "SELECT count(*) AS value FROM EVENT_STORE")
+      end)
+
       it("takes no field for another one that a NUL cuts short, and tells sets of any values", function()
         start([[return moontide.event_type "spec.Placed" { fields = { note = t.text { optional = true },
           places = t.set(t.record { x = t.integer() }), numbers = t.set(t.integer()) } }]])
