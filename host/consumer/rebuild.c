@@ -4,6 +4,7 @@
 #include "consumer/apply.h"
 #include "consumer/standing.h"
 #include "consumer/transition.h"
+#include "consumer/undelivered.h"
 #include "topic/high_water_mark.h"
 
 /* Read models that one transaction deletes at most at the end of a replay. */
@@ -117,6 +118,19 @@ enum status rebuild_ask(struct consumer *c, bool restart,
     return locked(c, restart ? ask_again : ask, result, diag);
 }
 
+/* A message that had halted the consumer before would hold its key with nobody
+ * left to try it again: the consumer is not halted any more. */
+static enum status move_back(struct consumer *c,
+                             const struct checkpoint_lock *lock,
+                             struct rebuild_result *result, struct diag *diag)
+{
+    enum status status = move(c, lock, OPERATOR_REBUILD_CANCEL, result, diag);
+
+    if (status != STATUS_OK || !result->changed)
+        return status;
+    return undelivered_revive(c->env->db, c->env->catalog, c->row.id, diag);
+}
+
 static enum status cancel(struct consumer *c, const struct checkpoints *stored,
                           const struct checkpoint_lock *lock,
                           struct rebuild_result *result, struct diag *diag)
@@ -124,7 +138,7 @@ static enum status cancel(struct consumer *c, const struct checkpoints *stored,
     (void)stored;
     if (lock->state == CONSUMER_REBUILDING ||
         lock->replay_through == CHECKPOINT_NONE)
-        return move(c, lock, OPERATOR_REBUILD_CANCEL, result, diag);
+        return move_back(c, lock, result, diag);
     return diag_set(diag, STATUS_REFUSED,
                     "the rebuild of %s '%s' has begun to replay, and its old "
                     "read models are being replaced: let it come to its end, "

@@ -307,8 +307,8 @@ dialect.each(function(database)
           on = { ["spec.Put"] = function(event, ctx) %s ledger("notes", event, ctx) end } }]]):format(reset, body or "")
     end
 
-    local function start(reset)
-      rig = kit.new { database = database, files = FILES, handlers = notes(reset) }
+    local function start(reset, body)
+      rig = kit.new { database = database, files = FILES, handlers = notes(reset, body) }
       rig:append_all { { "A", "spec.Put", {} }, { "B", "spec.Put", {} } }
       rig:run()
     end
@@ -346,5 +346,20 @@ dialect.each(function(database)
         assert.same({ "A:1", "B:2", "A:3" }, rig:ledger())
       end)
     end
+
+    it("that is taken back gives the message that had halted the consumer a fresh budget", function()
+      start("reset = function() error 'not now' end, retry = { attempts = 1 },",
+        "if event.payload.bad then error 'no' end")
+      rig:append("A", "spec.Put", { bad = true })
+      rig:run()
+      assert.same({ "3 A HALTED" }, rig:waiting())
+      assert.error_matches(function() rig.host:rebuild "notes" end, "not now")
+      assert.equal("REBUILDING", rig:state "notes")
+      rig.host:rebuild("notes", { cancel = true })
+      assert.same({ "FAILED", 0 }, { rig:undelivered()[1].status, rig:undelivered()[1].failures })
+      rig:run() -- fails as before, and halts as before
+      assert.equal("HALTED APPLY_ERROR", rig:state "notes")
+      assert.same({ "3 A HALTED" }, rig:waiting())
+    end)
   end)
 end)
