@@ -84,6 +84,12 @@ static enum status take_request(const struct cli *cli, struct request *r,
         status = take_age(cli, "newer-than", &r->newer_than, diag);
     if (status == STATUS_OK && cli->nargs > 1)
         status = take_id(r, cli->args[1], diag);
+    /* every reason has it: a variable of a script that was never set */
+    if (status == STATUS_OK && r->filter.error != NULL &&
+        r->filter.error[0] == '\0')
+        status = diag_set(diag, STATUS_USAGE,
+                          "--error takes a part of the reason, and it is "
+                          "empty; --all means every message that failed");
     return status;
 }
 
