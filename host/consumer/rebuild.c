@@ -96,8 +96,12 @@ static enum status ask(struct consumer *c, const struct checkpoints *stored,
     /* a repeat must not throw away what a long replay has done */
     if (lock->replay_through != CHECKPOINT_NONE &&
         (lock->state == CONSUMER_RUNNING || lock->state == CONSUMER_PAUSED)) {
-        result->unchanged = "is being rebuilt already, and replays; --restart "
-                            "begins again";
+        result->unchanged =
+            lock->state == CONSUMER_PAUSED
+                ? "is paused in the middle of a rebuild: resumed it replays "
+                  "the rest, and --restart begins again and runs"
+                : "is being rebuilt already, and replays; --restart begins "
+                  "again";
         return STATUS_OK;
     }
     return move(c, lock, OPERATOR_REBUILD, result, diag);

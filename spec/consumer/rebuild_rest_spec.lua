@@ -133,6 +133,39 @@ dialect.each(function(database)
       assert.same({ A = 10 }, totals())
     end)
 
+    it("counts for the checkpoints of a topic that came after it, too", function()
+      start("", "", { { "A", "spec.Put", { n = 1 } } })
+      rig.host:rebuild "sums"
+      rig:run()
+      rig.host:emit("spec.Put", { n = 5 }, { key = "A" })
+      rig:script(sums 'source = "event-capture",')
+      rig:reopen()
+      rig.app:ok("resume", "sums", "--accept")
+      rig:reopen()
+      rig:run()
+      assert.same({ A = 6 }, totals())
+      assert.same({ { epoch = 1, many = 2 * kit.partitions } },
+        rig:query "SELECT epoch, count(*) AS many FROM CONSUMER_CHECKPOINTS GROUP BY epoch")
+    end)
+
+    it("of a consumer that is paused in the middle of one says that it waits, and begins again where that is said",
+      function()
+        start("", "", { { "A", "spec.Put", { n = 1 } }, { "B", "spec.Put", { n = 2 } } })
+        rig.host:rebuild "sums"
+        rig.host:pause "sums"
+        local said = rig.app:ok("rebuild", "sums")
+        assert.matches("is paused in the middle of a rebuild: resumed it replays the rest", said, 1, true)
+        assert.equal("PAUSED", rig:state "sums")
+        assert.matches("is PAUSED and replays no further", rig.app:fails(1, "rebuild", "sums", "--wait"), 1, true)
+        assert.equal("PAUSED", rig:state "sums")
+        rig.app:ok("rebuild", "sums", "--restart")
+        assert.equal("RUNNING", rig:state "sums")
+        assert.equal(2, rig:consumer("sums").epoch)
+        rig:run()
+        assert.same({ A = 1, B = 2 }, totals())
+        assert.is_true(ended())
+      end)
+
     describe("of a consumer that has not begun to read its topic", function()
       local TWO = { { "A", "spec.Put", { n = 1 } }, { "B", "spec.Put", { n = 2 } } }
 
