@@ -158,8 +158,9 @@ enum status declared_consumer_find(const struct application *app,
     near = text_nearest(name, names);
     mem_free(names);
     return diag_set(diag, STATUS_USAGE,
-                    "no consumer is called '%.200s'%s%s%s; moontide status "
-                    "lists them",
+                    "no script declares a consumer '%.200s', so nothing can "
+                    "rebuild it%s%s%s; `moontide check` lists what is "
+                    "declared",
                     name, near != NULL ? "; did you mean '" : "",
                     near != NULL ? near : "", near != NULL ? "'?" : "");
 }

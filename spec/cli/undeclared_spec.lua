@@ -51,6 +51,20 @@ dialect.each(function(database)
       assert.equal(2, app:json("sagas", "list", "order").total)
     end)
 
+    it("is not rebuilt, and said to be declared nowhere, in every state that it may be left in", function()
+      rename()
+      for _, state in ipairs { "NULL", "'PAUSED'", "'REBUILDING'" } do
+        app.db:execute("UPDATE CONSUMERS SET state = " .. state)
+        for _, word in ipairs { "--restart", "--cancel" } do
+          assert.matches("no script declares a consumer 'counts', so nothing can rebuild it", app:fails(64, "rebuild",
+            "counts", word), 1, true)
+        end
+      end
+      app:write("handlers/counts.lua", COUNTS:format "counts")
+      app:write("handlers/order.lua", SAGA:format "order")
+      app:ok("rebuild", "counts", "--cancel")
+    end)
+
     it("is told in the log by a run, once for each", function()
       assert.is_nil(app:moontide("run", "--until-idle").err:find("no script", 1, true))
       rename()
