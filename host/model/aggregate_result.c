@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/json_member.h"
+#include "consumer/deadline.h"
 #include "model/command_results.h"
 #include "topic/event_stream.h"
 
@@ -51,14 +52,18 @@ enum status aggregate_result_keep(struct dispatch *d, struct diag *diag)
         .aggregate_id = d->command->id,
         .name = d->command->name,
     };
+    int64_t now; /* how long it is kept is judged by the database's clock */
+    enum status status = deadline_clock(d->db, a->options.clock, &now, diag);
 
+    if (status != STATUS_OK)
+        return status;
     buffer_clear(&a->json);
     if (d->outcome->rejected)
         write_rejected(&a->json, d->outcome);
     else
         write_accepted(&a->json, d->outcome);
     result.outcome = arena_copy(&a->arena, buffer_text(&a->json));
-    return command_result_write(d->db, a->options.names, &result, d->now_us,
+    return command_result_write(d->db, a->options.names, &result, now,
                                 &a->arena, diag);
 }
 

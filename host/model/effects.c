@@ -1,6 +1,7 @@
 #include "model/effects.h"
 
 #include "base/memory.h"
+#include "consumer/deadline.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@ struct effects {
     struct outgoing *messages;
     size_t nmessages, messages_capacity;
     size_t call_messages;          /* the first message of the running call */
+    int64_t staged_at;             /* the time of the last that were sent */
     struct aggregates *aggregates; /* opened by the first command */
 };
 
@@ -209,16 +211,31 @@ static enum status send_events(struct effects *effects, struct db *db,
                           effects->count, results, &bad, diag);
 }
 
-static enum status send_messages(struct effects *effects, struct diag *diag)
+/* The database's clock is estimated between two looks at it, so it may seem to
+ * step back by as much as an answer took; by more it was put right. */
+#define STEP_US (10 * CLOCK_SECOND)
+
+/* Relays judge by the database's clock what is due and what came first, and
+ * hosts whose own are wrong stage for the same key. */
+static enum status send_messages(struct effects *effects, struct db *db,
+                                 struct diag *diag)
 {
     const struct outgoing_stage *outgoing = &effects->options.outgoing;
+    int64_t now;
     size_t bad;
+    enum status status;
 
     if (effects->nmessages == 0)
         return STATUS_OK;
+    status = deadline_clock(db, effects->options.clock, &now, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (now < effects->staged_at && effects->staged_at - now < STEP_US)
+        now = effects->staged_at;
+    effects->staged_at = now;
     return outgoing->stage(outgoing->self, effects->messages,
-                           effects->nmessages, effects_now(effects),
-                           &effects->arena, &bad, diag);
+                           effects->nmessages, now, &effects->arena, &bad,
+                           diag);
 }
 
 enum status effects_send(struct effects *effects, struct db *db,
@@ -229,7 +246,7 @@ enum status effects_send(struct effects *effects, struct db *db,
 
     if (status == STATUS_OK) {
         class = "publish";
-        status = send_messages(effects, diag);
+        status = send_messages(effects, db, diag);
     }
     if (status != STATUS_REFUSED && status != STATUS_INVALID &&
         status != STATUS_LIMIT)

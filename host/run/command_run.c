@@ -43,6 +43,18 @@ struct running {
     struct aggregate_outcome *outcome;
 };
 
+static enum status expire_results(struct application *app, struct diag *diag)
+{
+    int64_t now;
+    enum status status = application_clock(app, &now, diag);
+
+    if (status != STATUS_OK)
+        return status;
+    return command_results_expire(app->db, app->catalog,
+                                  now - app->settings->commands_keep_us,
+                                  EXPIRE_LIMIT, NULL, diag);
+}
+
 static enum status run_once(void *arg, struct diag *diag)
 {
     struct running *running = arg;
@@ -57,10 +69,7 @@ static enum status run_once(void *arg, struct diag *diag)
     if (status == STATUS_FAILED)
         diag_set(diag, STATUS_FAILED, "%s", failure.reason);
     if (status == STATUS_OK && !running->outcome->repeated)
-        status = command_results_expire(app->db, app->catalog,
-                                        clock_now(&app->clock) -
-                                            app->settings->commands_keep_us,
-                                        EXPIRE_LIMIT, NULL, diag);
+        status = expire_results(app, diag);
     if (status == STATUS_OK)
         return db_commit(app->db, NULL, diag);
     db_rollback(app->db);

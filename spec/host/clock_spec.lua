@@ -11,6 +11,10 @@ local YEARS = 20 * 365 * 86400 -- seconds
 
 local HANDLERS = { ["order.lua"] = 'local moontide = require "moontide"\n' .. kit.LEDGER .. [[
 return {
+  moontide.publisher "log" { to = "stdout:" },
+  moontide.aggregate "spec.box" { commands = { open = function() return {} end }, apply = {} },
+  moontide.listener "told" { start = "beginning",
+    on = { ["spec.Told"] = function(event, ctx) ctx:publish("log", event.key, {}) end } },
   moontide.saga "order" { starts = { "spec.Placed", "spec.Closed" }, id = moontide.by "order",
     on = {
       ["spec.Placed"] = function(saga, event) saga:deadline("late", event.payload.within) end,
@@ -82,6 +86,31 @@ dialect.servers(function(database)
           local right = app:start "run"
           comes_true(right, function() return number "SELECT count(*) FROM ledger" == 2 end)
           right:stop()
+        end)
+
+        it("has messages sent in the order of their staging, and not later, when it is years " .. where, function()
+          local function tell(what, options)
+            put("spec.Told", what)
+            app:ok("run", "--until-idle", options)
+          end
+          local function due()
+            return (app.db:value "SELECT event_type FROM OUTBOX ORDER BY available_at, created_at":gsub("%s+", " "))
+          end
+          tell "one"
+          tell("two", ahead(seconds))
+          tell "three"
+          assert.equal("one two three", due())
+          app.db:execute "UPDATE OUTBOX SET status = 'parked' WHERE event_type = 'one'"
+          app:ok("outbox", "retry", "--publisher", "log", ahead(seconds))
+          tell "four"
+          assert.equal("two three one four", due())
+        end)
+
+        it("keeps results of commands, its own and others', when it is years " .. where, function()
+          app:ok("command", "spec.box", "A", "open", "--id", "0190f3a2-0000-7000-8000-000000000001")
+          app:ok("command", "spec.box", "B", "open", "--id", "0190f3a2-0000-7000-8000-000000000002", ahead(seconds))
+          app:ok("run", "--until-idle")
+          assert.equal(2, number "SELECT count(*) FROM COMMAND_RESULTS")
         end)
 
         it("keeps completed sagas and results as long as others, when it is years " .. where, function()
