@@ -110,6 +110,16 @@ void duties_bury(struct duties *duties, const struct dead_worker *dead)
     ask(duties);
 }
 
+bool duties_bury_pending(struct duties *duties)
+{
+    bool pending;
+
+    pthread_mutex_lock(&duties->mutex);
+    pending = duties->dead.count > 0;
+    pthread_mutex_unlock(&duties->mutex);
+    return pending;
+}
+
 void duties_record(struct duties *duties, struct script_record *record)
 {
     script_duty_add(&duties->scripts, record);

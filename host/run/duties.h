@@ -52,6 +52,9 @@ struct dead_worker {
  * until the database has answered. */
 void duties_bury(struct duties *duties, const struct dead_worker *dead);
 
+/** Whether one that is dead is not recorded yet. */
+bool duties_bury_pending(struct duties *duties);
+
 /** Writes down which version of the scripts the host has taken or refused; the
  * record's texts are taken over. While a live one was written it is said now
  * and then that the host still runs it. */

@@ -15,6 +15,10 @@
 /* One that has lived so long is not in a loop of crashes. */
 #define SETTLED_US (10 * CLOCK_SECOND)
 
+/* How long a start waits for the last one's end to be recorded. */
+#define BURIAL_US      (2 * CLOCK_SECOND)
+#define BURIAL_LOOK_MS 5
+
 #define ARGUMENTS_MAX 16
 
 void worker_process_init(struct worker_process *worker,
@@ -385,11 +389,19 @@ void worker_process_start(struct worker_process *worker)
 
 /* --- and the next one ---------------------------------------------------- */
 
+/* The next one takes over what the last one held, and would count as the death
+ * of an unknown instance what is about to be told with the place in the script.
+ * A database that is away is not waited for. */
 static void on_restart(uv_timer_t *timer)
 {
     struct worker_process *worker = timer->data;
+    struct duties *duties = worker->supervisor->duties;
 
-    worker_process_start(worker);
+    if (duties != NULL && clock_monotonic() < worker->burial_until &&
+        duties_bury_pending(duties))
+        (void)uv_timer_start(timer, on_restart, BURIAL_LOOK_MS, 0);
+    else
+        worker_process_start(worker);
 }
 
 void worker_process_restart(struct worker_process *worker)
@@ -400,6 +412,7 @@ void worker_process_restart(struct worker_process *worker)
         clock_monotonic() - worker->ready_at > SETTLED_US)
         backoff_reset(&worker->backoff);
     wait = backoff_next(&worker->backoff);
+    worker->burial_until = clock_monotonic() + wait + BURIAL_US;
     (void)uv_timer_start(&worker->restart, on_restart, (uint64_t)wait / 1000,
                          0);
 }

@@ -41,6 +41,8 @@ struct worker_process {
     struct worker_watch watch;
     uv_timer_t restart;
     struct backoff backoff;
+    int64_t burial_until; /* monotonic: starts by then although the last one's
+                             end is not recorded */
     bool ever_ready;
     int64_t ready_at;    /* monotonic; 0: not yet */
     int64_t vouched_at;  /* monotonic: first time after that; 0: not yet */
