@@ -14,6 +14,13 @@ return moontide.sql_projection "notes" { tables = "sql/ledger.sql", %s on = {
 local LEASE = 'workers = 0, partitions = 12, lease = { duration = "2s", heartbeat = "200ms", rebalance = "200ms" }'
 local PATIENT = ', retry = { attempts = 1000, delay = "10ms", factor = 1, jitter = 0 }'
 
+-- A time an hour later.
+local LATER = {
+  sqlite = "strftime('%%Y-%%m-%%dT%%H:%%M:%%f000Z', %s, '1 hour')",
+  postgres = "%s + interval '1 hour'",
+  mysql = "%s + INTERVAL 1 HOUR",
+}
+
 dialect.each(function(database)
   describe("two hosts", function()
     local app, first, second
@@ -69,6 +76,26 @@ dialect.each(function(database)
       second:signal "TERM"
       assert.equal(0, second:wait().code)
       assert.same({}, owners())
+    end)
+
+    it("take over from one that died before the database's clock went back", function()
+      start()
+      process.wait_until(function() return held() == "6 6" end, 30, evidence)
+      append(50)
+      applied(50)
+      -- what it leaves is an hour ahead; the one that lives writes its own anew
+      local later = LATER[database.name]
+      first:signal "STOP"
+      app.db:execute(("UPDATE PARTITION_INSTANCES SET last_heartbeat = %s, expires_at = %s"):format(
+        later:format "last_heartbeat", later:format "expires_at"))
+      app.db:execute [[UPDATE HIGH_WATER_MARK_STORE SET lease_owner = 'gone',
+        lease_expires_at = (SELECT max(expires_at) FROM PARTITION_INSTANCES)]]
+      first:signal "KILL"
+      append(50)
+      process.wait_until(function() return held() == "12" end, 30, evidence)
+      applied(100)
+      second:signal "TERM"
+      assert.equal(0, second:wait().code)
     end)
 
     it("are not idle while a message waits for its retry where the other one applies", function()

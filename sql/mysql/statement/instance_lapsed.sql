@@ -9,4 +9,6 @@ SELECT STRAIGHT_JOIN i.instance_id
   JOIN ${partition_instances_table} AS i
     ON i.instance_id = these.id
  WHERE i.expires_at <= UTC_TIMESTAMP(6)
+    OR TIMESTAMPDIFF(MICROSECOND, i.last_heartbeat, i.expires_at)
+       < TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), i.last_heartbeat)
    FOR UPDATE SKIP LOCKED

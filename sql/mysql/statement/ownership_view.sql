@@ -1,5 +1,7 @@
 -- What the leases of an instance's consumers are judged by: who runs them and
--- lives, who holds which partition, and which instances have lapsed.
+-- lives, who holds which partition, and which instances have lapsed. One whose
+-- heartbeat lies further ahead than it counts for has made it before the clock
+-- went back: it makes another one, or is dead.
 -- ?1 instance
 -- Gives: 0 member, 1 lease, 2 lapsed instance; consumer's type and name;
 -- partition; instance; generation; whether that instance lives; microseconds
@@ -26,4 +28,6 @@ SELECT 1, o.consumer_type, o.consumer_name, o.partition_no, o.instance_id,
 SELECT 2, '', '', 0, instance_id, 0, FALSE, 0
   FROM ${partition_instances_table}
  WHERE expires_at <= UTC_TIMESTAMP(6)
+    OR TIMESTAMPDIFF(MICROSECOND, last_heartbeat, expires_at)
+       < TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), last_heartbeat)
  ORDER BY 1, 2, 3, 4, 5

@@ -4,6 +4,8 @@
 -- Gives: instance.
 SELECT instance_id
   FROM ${partition_instances_table}
- WHERE instance_id = ANY (?1::text[]) AND expires_at <= clock_timestamp()
+ WHERE instance_id = ANY (?1::text[])
+   AND (expires_at <= clock_timestamp()
+        OR last_heartbeat - (expires_at - last_heartbeat) > clock_timestamp())
  ORDER BY instance_id
    FOR UPDATE SKIP LOCKED

@@ -3,6 +3,7 @@
 -- lower id than ours. When none of those is in flight the end is the mark at
 -- once; otherwise ours is the horizon to wait for. A horizon that is not below
 -- our id is another cluster's.
+-- A lease that ends in more than a minute is from before the clock went back.
 -- not for: sqlite mysql
 -- The lease comes with it.
 -- ?1 topic  ?2 the mark that was read  ?3 the end that was read
@@ -25,7 +26,8 @@ UPDATE ${high_water_mark_store_table} AS m
  WHERE m.topic_name = ?1::text
    AND m.high_water_mark = ?2::bigint
    AND (m.lease_owner IS NULL OR m.lease_owner = ?4::text
-        OR m.lease_expires_at <= clock_timestamp())
+        OR m.lease_expires_at <= clock_timestamp()
+        OR m.lease_expires_at > clock_timestamp() + interval '60 seconds')
    AND (SELECT q.seqcache
           FROM pg_catalog.pg_sequence AS q
          WHERE q.seqrelid =

@@ -37,5 +37,6 @@ SELECT m.high_water_mark, m.topic_start,
        END,
        m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2::text, '')
            AND m.lease_expires_at > clock_timestamp()
+           AND m.lease_expires_at <= clock_timestamp() + interval '60 seconds'
   FROM ${high_water_mark_store_table} AS m
  WHERE m.topic_name = ?1::text

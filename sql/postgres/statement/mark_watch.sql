@@ -46,6 +46,7 @@ SELECT m.high_water_mark, m.topic_start,
        t.seq::text,
        m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2::text, '')
            AND m.lease_expires_at > clock_timestamp()
+           AND m.lease_expires_at <= clock_timestamp() + interval '60 seconds'
   FROM ${high_water_mark_store_table} AS m
  CROSS JOIN LATERAL (
        SELECT s.seq,

@@ -5,5 +5,6 @@
 SELECT instance_id
   FROM ${partition_instances_table}
  WHERE instance_id IN (SELECT value FROM json_each(?1))
-   AND expires_at <= strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')
+   AND (expires_at <= strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')
+        OR 2 * julianday(last_heartbeat) - julianday(expires_at) > julianday('now'))
  ORDER BY instance_id

@@ -13,6 +13,7 @@ SELECT m.high_water_mark, m.topic_start,
        END,
        m.lease_owner IS NOT NULL AND m.lease_owner <> coalesce(?2, '')
            AND m.lease_expires_at > strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')
+           AND m.lease_expires_at <= strftime('%Y-%m-%dT%H:%M:%f000Z', 'now', '60 seconds')
   FROM ${high_water_mark_store_table} AS m
  WHERE m.topic_name = ?1
  UNION ALL

@@ -1,5 +1,7 @@
 -- What the leases of an instance's consumers are judged by: who runs them and
--- lives, who holds which partition, and which instances have lapsed.
+-- lives, who holds which partition, and which instances have lapsed. One whose
+-- heartbeat lies further ahead than it counts for has made it before the clock
+-- went back: it makes another one, or is dead.
 -- ?1 instance
 -- Gives: 0 member, 1 lease, 2 lapsed instance; consumer's type and name;
 -- partition; instance; generation; whether that instance lives; microseconds
@@ -29,4 +31,5 @@ SELECT 1, o.consumer_type, o.consumer_name, o.partition_no, o.instance_id,
 SELECT 2, '', '', 0, instance_id, 0, 0, 0
   FROM ${partition_instances_table}
  WHERE expires_at <= strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')
+    OR 2 * julianday(last_heartbeat) - julianday(expires_at) > julianday('now')
  ORDER BY 1, 2, 3, 4, 5
