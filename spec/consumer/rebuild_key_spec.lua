@@ -23,11 +23,7 @@ dialect.each(function(database)
       rig:reopen()
     end
 
-    local function totals()
-      local list = {}
-      for key, state in pairs(rig.host:read "sums") do list[key] = state.total end
-      return list
-    end
+    local function totals() return rig:totals "sums" end
 
     -- What is refused leaves everything as it is.
     local function refused(key, why)

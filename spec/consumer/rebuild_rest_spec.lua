@@ -23,11 +23,7 @@ dialect.each(function(database)
       rig:run()
     end
 
-    local function totals()
-      local list = {}
-      for key, state in pairs(rig.host:read "sums") do list[key] = state.total end
-      return list
-    end
+    local function totals() return rig:totals "sums" end
 
     local function ended()
       return rig:value "SELECT count(replay_through) AS value FROM CONSUMER_CHECKPOINTS" == 0

@@ -36,11 +36,7 @@ dialect.each(function(database)
       rig:run()
     end
 
-    local function totals()
-      local list = {}
-      for key, state in pairs(rig.host:read "sums") do list[key] = state.total end
-      return list
-    end
+    local function totals() return rig:totals "sums" end
 
     local function epochs()
       local list = {}

@@ -184,6 +184,13 @@ function Rig:value(sql, ...)
   return row and row.value
 end
 
+--- totals(projection): the member `total` of its read models, by key.
+function Rig:totals(projection)
+  local list = {}
+  for key, state in pairs(self.host:read(projection)) do list[key] = state.total end
+  return list
+end
+
 --- undelivered([consumer]): rows in position order, as { key, position, status,
 -- failures, reason, partition, unresolved }.
 function Rig:undelivered(consumer)
